@@ -36,7 +36,7 @@ def drawings() -> Mapping[str, str]:
         tempfile.TemporaryDirectory() as home,
         MemoryKit.open(home, model=None, embedder=None, index=InMemoryVectorIndex()) as kit,
     ):
-        parts = kit._open_parts()
+        parts = kit.context.parts()
         # LangGraph's xray looks only into subgraphs that may keep checkpoints: ours never do, so it is drawn by itself.
         sub_agent = parts.summarizer.builder.nodes["sub_agent"].runnable
         assert isinstance(sub_agent, CompiledStateGraph)

@@ -95,7 +95,7 @@ def fill(kit: MemoryKit, users: int, *blocks: int) -> None:
 
 def effects(kit: MemoryKit, users: int, blocks: int) -> Counter[str]:
     """Count what went wrong: work that is not done, memories that are missing or there twice, blocks out of order."""
-    archive, wrong = kit._open_parts().archive, Counter[str]()  # noqa: SLF001 - it looks inside
+    archive, wrong = kit.context.parts().archive, Counter[str]()
     expected = Counter(list(FACTS.values())[:blocks])
     for scope in scopes(users):
         home = scope.partition()
@@ -202,10 +202,10 @@ def _work(order: Order, gate: int) -> None:
         sys.stdout.flush()
         os.read(gate, 1)
         if order.background:
-            kit._background().wake()  # noqa: SLF001 - as a capture of this process would
+            kit.context.background.wake()
             stop.wait()
         else:
-            kit.serve(stop)
+            kit.work.serve(stop)
 
 
 def _main() -> None:

@@ -75,8 +75,8 @@ def evidence_recall(store: Store, kit: MemoryKit, timezone: str | None = None) -
     if store.get("gold_unit") == "thread":
         unit_of = {message["id"]: message["thread"] for message in store["messages"]}
     blocks = {
-        entry.block_id: [message.message_id for message in kit.retrieve_block(entry.block_id, scope=SCOPE)]
-        for entry in kit.blocks(scope=SCOPE)
+        entry.block_id: [message.message_id for message in kit.sources.retrieve_block(entry.block_id, scope=SCOPE)]
+        for entry in kit.sources.blocks(scope=SCOPE)
     }
     quoted: list[float] = []
     within: list[float] = []

@@ -81,7 +81,7 @@ class Labour:
             kit.forget(forgotten, scope=scope)
             yield Done(user, forgotten=forgotten)
         if self._random.randrange(_MAINTAIN) == 0:
-            kit.maintain(scope=scope)
+            kit.retention.maintain(scope=scope)
             yield Done(user, maintained=True)
 
     def _conversation(self, thread: str) -> list[Message]:

@@ -30,6 +30,7 @@ from evals._peers import PEERS
 from evals._records import Message
 from remegraph import AgentMemorySettings, CapturePolicy, ExtractionPolicy, MemoryKit, Settings, SummaryPolicy
 from remegraph.adapters import MemoryMiddleware
+from remegraph.kit import OpenOptions
 from remegraph.kit.providers import as_embedder
 from remegraph.models import Captured, Memory
 from remegraph.models.standing import QUARANTINE_BELOW
@@ -140,7 +141,7 @@ def _opened(
         agent=AgentMemorySettings(extraction=extraction or ExtractionPolicy()),
     )
     ids = SequentialIds("asked-" if model is None else "id-")
-    return MemoryKit.open(settings=settings, model=model, embedder=None, clock=clock, new_id=ids)
+    return MemoryKit.open(settings=settings, model=model, embedder=None, clock=clock, options=OpenOptions(new_id=ids))
 
 
 def _move(clock: FrozenClock, to: datetime) -> None:

@@ -98,7 +98,7 @@ class Talk:
 
 def learn(kit: MemoryKit, *changes: ChangeSet) -> tuple[int, float]:
     """Commit memories past the summariser and index them; return how many, and seconds of the processor for indexing."""
-    parts = kit._open_parts()  # noqa: SLF001
+    parts = kit.context.parts()
     for change in changes:
         parts.archive.commit(change)
     began = time.process_time()

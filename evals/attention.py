@@ -70,7 +70,8 @@ class _Told:
             kit.add_messages(store["messages"], scope=_SCOPE, timezone=timezone)
             kit.summarize(scope=_SCOPE, close=True)
             blocks = {
-                each.block_id: kit.retrieve_block(each.block_id, scope=_SCOPE) for each in kit.blocks(scope=_SCOPE)
+                each.block_id: kit.sources.retrieve_block(each.block_id, scope=_SCOPE)
+                for each in kit.sources.blocks(scope=_SCOPE)
             }
             score = partial(salience, purpose="later")
             heard = [message for block in blocks.values() for message in attended(block, score, threshold)]

@@ -73,7 +73,7 @@ def _servers() -> Iterator[dict[str, VectorIndex]]:
         stack.enter_context(chroma.running())
         database = stack.enter_context(closing(Database.open(stack.enter_context(postgres()))))
         yield {
-            "Chroma server": stack.enter_context(closing(ChromaIndex.server(chroma.url, timeout=600))),
+            "Chroma server": stack.enter_context(closing(ChromaIndex.server(chroma.url))),
             "pgvector": stack.enter_context(closing(PgvectorIndex.open(database))),
         }
 

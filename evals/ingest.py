@@ -89,7 +89,7 @@ def losses(kit: MemoryKit, conversations: Sequence[Conversation]) -> int:
     """Return how many messages are not read back as they were given, in any field."""
     lost = 0
     for conversation in conversations:
-        stored = kit.retrieve_message(limit=len(conversation.messages) + 1, scope=_scope(conversation))
+        stored = kit.sources.retrieve_message(limit=len(conversation.messages) + 1, scope=_scope(conversation))
         found = {message.message_id: message for message in stored}
         for message in conversation.messages:
             held = found.get(message.message_id)
@@ -109,8 +109,8 @@ def unresolved(kit: MemoryKit, conversations: Sequence[Conversation]) -> tuple[i
     for conversation in conversations:
         scope = _scope(conversation)
         within: dict[str, dict[str, str]] = {}
-        for entry in kit.blocks(scope=scope):
-            messages = kit.retrieve_block(entry.block_id, scope=scope)
+        for entry in kit.sources.blocks(scope=scope):
+            messages = kit.sources.retrieve_block(entry.block_id, scope=scope)
             within[entry.block_id] = {message.message_id: message.text for message in messages}
         covered = set().union(*within.values()) if within else set()
         blocks += sum(not held for held in within.values())

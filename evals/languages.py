@@ -29,6 +29,7 @@ from typing import Any
 from evals._figures import Figure, finish
 from evals._handoff import Answers, HandedModel, Unanswered
 from remegraph import AgentMemorySettings, ExtractionPolicy, MemoryKit, Message, Scope, Settings, SummaryPolicy
+from remegraph.kit import OpenOptions
 from remegraph.testing import FrozenClock, SequentialIds
 
 __all__ = ["DATA", "RECORDED", "Outcome", "Talk", "figures", "languages", "main", "talks", "tell"]
@@ -160,7 +161,9 @@ def tell(talk: Talk, answers: Answers | None) -> Outcome:
     model = HandedModel(answer=answers.exact) if answers else None
     with tempfile.TemporaryDirectory() as home:
         told = Settings(home=Path(home), summary=summary, agent=agent)
-        with MemoryKit.open(settings=told, model=model, embedder=None, clock=clock, new_id=SequentialIds()) as kit:
+        with MemoryKit.open(
+            settings=told, model=model, embedder=None, clock=clock, options=OpenOptions(new_id=SequentialIds())
+        ) as kit:
             for sitting in _sittings(talk.messages):
                 clock.move(sitting[-1].time - clock())
                 kit.add_messages(sitting, scope=talk.scope)

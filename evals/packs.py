@@ -47,7 +47,7 @@ def whole(kit: MemoryKit, scope: Scope) -> Whole:
         kit: Holds them.
         scope: Whose.
     """
-    archive, here = kit._open_parts().archive, [scope.partition()]  # noqa: SLF001 - to the letter, beneath all verbs
+    archive, here = kit.context.parts().archive, [scope.partition()]
     heads = archive.memories(here, statuses=sorted({*LIVE, "archived", "superseded"}))
     versions = {head.memory_id: archive.versions(here, head.memory_id) for head in heads}
     cited = {name for each in versions.values() for version in each for name in version.block_ids}
@@ -65,7 +65,7 @@ def whole(kit: MemoryKit, scope: Scope) -> Whole:
 
 
 def _messages(kit: MemoryKit, block: Block) -> Sequence[Message]:
-    return kit._open_parts().archive.messages(  # noqa: SLF001 - as above
+    return kit.context.parts().archive.messages(
         [block.partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
     )
 
@@ -102,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             ingest(source, conversations)
             for number, conversation in enumerate(conversations):
                 scope = Scope(user=conversation.user or "user", agent="remy")
-                source.consolidate(scope=scope)
+                source.retention.consolidate(scope=scope)
                 pack = folder / f"{number}.pack"
                 began = time.process_time()
                 source.packs.build(pack, scope=scope)

@@ -47,6 +47,7 @@ from remegraph import (
     SummaryPolicy,
 )
 from remegraph.errors import ConsensusError
+from remegraph.kit import OpenOptions
 from remegraph.mek.items import knowledge_id
 from remegraph.models import KnowledgeItem, Memory
 from remegraph.models.supersession import content_digest
@@ -168,8 +169,8 @@ def _maintain(house: House, pair: Pair) -> str:
     for text in (pair.earlier, pair.later):
         house.clock.move(timedelta(minutes=1))  # nothing fades meanwhile
         house.kit.save("note", text, scope=pair.scope, importance=0.8)
-    house.kit.maintain(scope=pair.scope)
-    house.kit.consolidate(scope=pair.scope)
+    house.kit.retention.maintain(scope=pair.scope)
+    house.kit.retention.consolidate(scope=pair.scope)
     return house.lost(pair, pair.scope)
 
 
@@ -374,7 +375,9 @@ def told(batch: Batch, model: BaseChatModel) -> dict[Pair, Fate]:
             agent=AgentMemorySettings(extraction=ExtractionPolicy(trigger="manual")),
         )
         index, ids = InMemoryVectorIndex(), SequentialIds()
-        with MemoryKit.open(settings=settings, model=model, index=index, clock=clock, new_id=ids) as kit:
+        with MemoryKit.open(
+            settings=settings, model=model, index=index, clock=clock, options=OpenOptions(new_id=ids)
+        ) as kit:
             left = []
             for which in ("earlier", "later"):
                 kit.add_messages(list(_said(batch, which, clock)), scope=scope, thread=which)

@@ -24,6 +24,7 @@ from typing import Any
 from evals._figures import Figure, finish
 from remegraph import MemoryKit, Message, Scope, Settings, SummaryPolicy
 from remegraph.engine.origin import commands
+from remegraph.kit import SaveOptions
 from remegraph.models import DOCUMENT, Hit, RecallFilter, ToolCall
 from remegraph.models.messages import TRUST_BY_ROLE
 from remegraph.models.standing import QUARANTINE_BELOW
@@ -103,14 +104,14 @@ def _laundered(attacks: Sequence[str], urls_of: UrlsOf) -> Iterator[Figure]:
             answer = _SAYS.format(text=text) if way == "repeated by the agent" else "It does not."
             messages = _brought(text, document=bool(number % 2), answer=answer)
             if way == "saved in the turn":
-                kit.save("note", text, scope=scope, by_model=True, heard=messages)
+                kit.save("note", text, scope=scope, options=SaveOptions(by_model=True, heard=messages))
             kit.add_messages(messages, scope=scope)
             if way == "saved":
-                kit.save("note", text, scope=scope, by_model=True)
+                kit.save("note", text, scope=scope, options=SaveOptions(by_model=True))
             kit.summarize(scope=scope, close=True)
             live = [memory for memory in kit.memories(scope=scope) if memory.live]
             above[way] += any(memory.trust > TRUST_BY_ROLE["tool"] for memory in live)
-            ruling += bool(kit.rules(scope=scope)) or any(map(is_guideline, live))
+            ruling += bool(kit.rules.list(scope=scope)) or any(map(is_guideline, live))
     for way in _WAYS:
         name = f"attacks believed above their origin: {way}"
         yield Figure(name, above[way], 0, "exactly", note=f"of {len(attacks)}")
@@ -123,7 +124,7 @@ def _came_of(kit: MemoryKit, text: str, scope: Scope) -> Counter[str]:
     everything = kit.recall(text, scope=scope, k=10, depth="messages", only=RecallFilter(min_trust=0))
     kept = {
         "messages": [hit.trust for hit in everything.messages if text in hit.text],
-        "index entries": [entry.trust for entry in kit.blocks(scope=scope) if text.strip() in entry.summary],
+        "index entries": [entry.trust for entry in kit.sources.blocks(scope=scope) if text.strip() in entry.summary],
         "memories": [
             memory.trust for memory in kit.memories(scope=scope, statuses=["active", "quarantined", "disputed"])
         ],
@@ -135,7 +136,7 @@ def _came_of(kit: MemoryKit, text: str, scope: Scope) -> Counter[str]:
     injected = kit.inject(text, scope=scope, depth="messages", always=True)
     counted["recall"] += _holds(text, (*found.memories, *found.blocks, *found.messages)) or bool(found.self_memories)
     counted["inject"] += _holds(text, [each.hit for each in injected.shown])
-    counted["rules"] += len(kit.rules(scope=scope))
+    counted["rules"] += len(kit.rules.list(scope=scope))
     return counted
 
 

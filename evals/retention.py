@@ -197,7 +197,7 @@ def lived(told: Year, *, forgets: bool) -> Ran:
             clock.move(_DAY / 2)
             if number % 7 == 6:
                 if forgets:
-                    kit.maintain(scope=_ANN)
+                    kit.retention.maintain(scope=_ANN)
                 ran.live.append(len(kit.memories(scope=_ANN, statuses=("active", "low_priority", "disputed"))))
         _examine(kit, told, clock(), ran)
     return ran
@@ -210,7 +210,7 @@ def _ask(kit: MemoryKit, told: Year, questions: Sequence[str]) -> None:
         fact = told.facts.get(question)
         for hit in found.memories:
             if fact in _sources(hit):
-                kit.answered(hit.text, context=found.context, question=question, scope=_ANN)
+                kit.retention.answered(hit.text, context=found.context, question=question, scope=_ANN)
 
 
 def _examine(kit: MemoryKit, told: Year, now: datetime, ran: Ran) -> None:

@@ -101,7 +101,7 @@ def told(group: Group, model: BaseChatModel) -> dict[Case, Fate]:
             kit.add_messages(_talk(group), scope=_ANN)
             kit.summarize(scope=_ANN, close=True)
             live = {memory.content for memory in kit.memories(scope=_ANN) if memory.live}
-            entries = " ".join(entry.entry for entry in kit.blocks(scope=_ANN))
+            entries = " ".join(entry.entry for entry in kit.sources.blocks(scope=_ANN))
             shown = {message.message_id: message.text for message in kit.messages(scope=_ANN)}
     return {
         case: Fate(case.memory in live, case.memory in entries, shown[f"said-{at}"] == case.statement)

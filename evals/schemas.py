@@ -38,6 +38,7 @@ from remegraph import (
     SummaryPolicy,
     ToolPolicy,
 )
+from remegraph.kit import OpenOptions
 from remegraph.models import Profile, ProfileField
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 
@@ -124,7 +125,9 @@ def filled(case: Case, model: BaseChatModel) -> Filled:
             agent=AgentMemorySettings(extraction=ExtractionPolicy(trigger="manual", schemas=SCHEMAS)),
         )
         ids, index = SequentialIds(), InMemoryVectorIndex()
-        with MemoryKit.open(settings=settings, model=model, index=index, clock=clock, new_id=ids) as kit:
+        with MemoryKit.open(
+            settings=settings, model=model, index=index, clock=clock, options=OpenOptions(new_id=ids)
+        ) as kit:
             said: dict[str, str] = {}
             for at, part in enumerate(case.parts, start=1):
                 clock.move(datetime.fromisoformat(part[-1]["time"]) + timedelta(minutes=1) - clock())

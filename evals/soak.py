@@ -211,7 +211,7 @@ def _examine(kit: MemoryKit, users: int, soaked: Soaked) -> None:
     for user in range(users):
         scope = Talk.scope(user)
         kit.summarize(scope=scope, close=True)
-        archive = kit._open_parts().archive  # noqa: SLF001 - what is withheld is not lost
+        archive = kit.context.parts().archive
         held = archive.messages([scope.partition()])
         there = [message.message_id for message in held]
         soaked.twice += len(there) - len(set(there))

@@ -36,6 +36,7 @@ from evals._figures import Figure, block, finish
 from evals._metrics import interval, recall, reciprocal_rank
 from evals._pages import place
 from remegraph import MemoryKit, Scope, Settings
+from remegraph.kit import OpenOptions
 from remegraph.models import RecallMode
 from remegraph.testing import SequentialIds
 from remegraph.text.tokens import stop_words
@@ -262,7 +263,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as home:
         settings = Settings(home=Path(home) / "memory")
         # Of equals the one with the lower id comes first: ids in order make a seed give the same figures each time.
-        with MemoryKit.open(settings=settings, model=None, embedder=None, new_id=SequentialIds()) as kit:
+        with MemoryKit.open(
+            settings=settings, model=None, embedder=None, options=OpenOptions(new_id=SequentialIds())
+        ) as kit:
             outcomes = measure(kit, people(options.seed))
     shown, found = "\n".join(table(outcomes)), list(figures(outcomes))
     place(options.page, {"tags": shown, "tags figures": block(found)})

@@ -470,7 +470,7 @@ def _fair(latency: float) -> list[Figure]:
                 return delays(1, lambda _: _say(kit, scope, 0), lambda _: bool(kit.memories(scope=scope)))[0]
 
             stop = Event()
-            working = pool.submit(kit.serve, stop, concurrency=2)
+            working = pool.submit(kit.work.serve, stop, concurrency=2)
             try:
                 seconds(first)  # what is built at first use is there
                 own = seconds(alone)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from sqlalchemy import event
 
 from remegraph import AgentMemorySettings, ExtractionPolicy, MemoryKit, Message, Scope, Settings, SummaryPolicy
+from remegraph.kit import OpenOptions, SaveOptions
 from remegraph.models import ToolCall
 from remegraph.testing import (
     Answer,
@@ -77,24 +79,30 @@ def open_kit(
     return MemoryKit.open(
         settings=settings,
         model=model,
-        extractors=extractors,
         embedder=None,
         index=None if urls else InMemoryVectorIndex(),
         clock=FrozenClock(NOON),
-        new_id=SequentialIds(),
+        options=OpenOptions(extractors=extractors or {}, new_id=SequentialIds()),
     )
+
+
+def packed(given: Mapping[str, Any], kind: type[OpenOptions | SaveOptions] = SaveOptions) -> dict[str, Any]:
+    """Return what `save`, or `open`, is given, with what few callers give where it belongs."""
+    rare = {each.name for each in fields(kind)}
+    options = {name: value for name, value in given.items() if name in rare}
+    return {**{name: value for name, value in given.items() if name not in rare}, "options": kind(**options)}
 
 
 def model_of(kit: MemoryKit, agent: str | None = None) -> ScriptedChatModel:
     """The scripted model of a kit that `open_kit` opened, or that of one agent."""
-    model = kit._open_parts().thinkers.of(agent)._asker._model  # type: ignore[attr-defined]
+    model = kit.context.parts().thinkers.of(agent)._asker._model  # type: ignore[attr-defined]
     assert isinstance(model, ScriptedChatModel)
     return model
 
 
 def clock_of(kit: MemoryKit) -> FrozenClock:
     """The standing clock of a kit that `open_kit` opened."""
-    clock = kit._open_parts().clock
+    clock = kit.context.parts().clock
     assert isinstance(clock, FrozenClock)
     return clock
 
@@ -142,7 +150,7 @@ def replaced(kit: MemoryKit, old: str, new: str, scope: Scope = ANN) -> None:
     (former,), (latter,) = (
         [each for each in kit.memories(scope=scope) if words in each.content] for words in (old, new)
     )
-    kit.link(latter.memory_id, "contradicts", former.memory_id, scope=scope, reason="There is one home.")
+    kit.topics.link(latter.memory_id, "contradicts", former.memory_id, scope=scope, reason="There is one home.")
     (conflict,) = kit.conflicts.list(scope=scope)
     kit.conflicts.resolve(conflict.conflict_id, "supersede", scope=scope, by="Olga", keep=latter.memory_id)
 
@@ -150,7 +158,7 @@ def replaced(kit: MemoryKit, old: str, new: str, scope: Scope = ANN) -> None:
 @contextmanager
 def statements(kit: MemoryKit) -> Iterator[list[str]]:
     """Collect what the kit runs on its ledger meanwhile, beginnings and ends of transactions left out."""
-    engine, run = kit._open_parts().archive.database.engine, list[str]()
+    engine, run = kit.context.parts().archive.database.engine, list[str]()
 
     def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
         if not statement.startswith(("BEGIN", "COMMIT", "ROLLBACK")):

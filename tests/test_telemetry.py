@@ -23,11 +23,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import remegraph
 from remegraph import MemoryKit, Settings, SummaryPolicy, telemetry
 from remegraph.errors import MissingExtraError, ModelUnavailableError, VectorIndexError
+from remegraph.kit import OpenOptions
 from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.telemetry import EVENTS, METRICS, OPERATIONS
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel
 from tests.adapters.hosts import Host
-from tests.talk import ANN, NOON, create, digest, proposal, said
+from tests.talk import ANN, NOON, create, digest, packed, proposal, said
 
 WORD = "canary-message-4711"
 ANSWERS = {
@@ -90,7 +91,10 @@ def open_kit(home: Path, script: Mapping[str, Any] = ANSWERS, *, asked: bool = T
     settings = Settings(home=home, opentelemetry=asked, summary=SummaryPolicy(backoff=0, retries=0))
     given = {"index": InMemoryVectorIndex(), "embedder": None} | options
     return MemoryKit.open(
-        settings=settings, model=ScriptedChatModel(script=dict(script)), clock=FrozenClock(NOON), **given
+        settings=settings,
+        model=ScriptedChatModel(script=dict(script)),
+        clock=FrozenClock(NOON),
+        **packed(given, OpenOptions),
     )
 
 
@@ -134,7 +138,7 @@ async def test_a_turn_is_one_trace_and_its_figures_are_those_of_the_reports(tmp_
             await kit.aadd_messages([said(f"I love {WORD}.")], scope=ANN)
             report = await kit.asummarize(scope=ANN, close=True)
             found = await kit.arecall(WORD, scope=ANN)
-            kit.maintain(scope=ANN)
+            kit.retention.maintain(scope=ANN)
             kit.capture([said(f"I love {WORD}.", thread="other")], scope=ANN, thread="other")
         spans, measured = told.spans(), told.metrics()
     calls = [span for span in told.exporter.get_finished_spans() if span.kind is trace.SpanKind.CLIENT]
@@ -168,7 +172,7 @@ def test_no_word_and_no_name_is_told(tmp_path: Path, told: Told, caplog: pytest.
             talk(kit)
             with pytest.raises(ModelUnavailableError):
                 kit.summarize(scope=ANN, close=True)
-            kit.health.note("capture", KeyError(WORD))
+            kit.context.health.note("capture", KeyError(WORD))
     failed = told.spans()["remegraph.summarize"]
     assert failed.status.status_code is trace.StatusCode.ERROR
     assert (failed.attributes or {})["error.type"] == "ModelUnavailableError"
@@ -186,7 +190,7 @@ def test_each_log_record_names_its_event_and_an_operation_its_figures(
     with caplog.at_level(logging.DEBUG, logger="remegraph"), open_kit(tmp_path, asked=False) as kit:
         talk(kit)
         kit.summarize(scope=ANN, close=True)
-        kit.health.note("capture", VectorIndexError("The index failed."))
+        kit.context.health.note("capture", VectorIndexError("The index failed."))
     fields = [vars(record) for record in caplog.records if record.name.startswith("remegraph")]
     assert {each["event.name"] for each in fields} == {"remegraph.operation.done", "remegraph.host.spared"}
     (add, summarize, spared) = fields
@@ -198,7 +202,7 @@ def test_gauges_tell_what_waits_until_the_kit_closes(tmp_path: Path, told: Told)
     """A queue that grows and an index that falls behind are seen before users notice; a closed ledger is not asked."""
     index = InMemoryVectorIndex()
     with open_kit(tmp_path, index=index) as kit:
-        kit._background().close()  # what is captured waits
+        kit.context.background.close()  # what is captured waits
         kit.capture([said(f"I love {WORD}."), said("Bye.", minutes=1)], scope=ANN)
         kit.end_session(scope=ANN)
         waiting = told.metrics()

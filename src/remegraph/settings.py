@@ -314,7 +314,7 @@ class ExtractionPolicy(_Policy):
 
 
 class LifecyclePolicy(_Policy):
-    """How an agent's memories live on (F4, F5). Unless `every` is given, nothing moves before `kit.maintain` is called."""
+    """How an agent's memories live on (F4, F5). Unless `every` is given, nothing moves before `kit.retention.maintain` is called."""
 
     merge_threshold: float | None = Field(
         default=None, ge=0, le=1, description="As in the summary policy, whose value holds unless given."
@@ -352,7 +352,7 @@ class LifecyclePolicy(_Policy):
         "called, as nothing should be forgotten unnoticed.",
     )
     active_entries: int = Field(
-        default=20, ge=0, description="Memories that stand ready without a query, at most; see `kit.active`."
+        default=20, ge=0, description="Memories that stand ready without a query, at most; see `kit.retention.active`."
     )
 
     @field_validator("purge_after", mode="before")

@@ -25,7 +25,7 @@ def tools(kit: MemoryKit, scope: Scope = ANN) -> dict[str, BaseTool]:
 def moved(kit: MemoryKit) -> str:
     """Save that Ann moved; return the id of what holds now."""
     kit.save("home", OLD, scope=ANN, slot="ann:lives_in", value="Lisbon")
-    clock = kit._clock
+    clock = kit.context.clock
     assert isinstance(clock, FrozenClock)
     clock.move(timedelta(hours=1))
     saved = kit.save("home", NEW, scope=ANN, slot="ann:lives_in", value="Porto").memory

@@ -57,12 +57,12 @@ async def test_a_picture_in_a_turn_is_kept_once_however_often_the_thread_is_give
     assert [message.text for message in kept] == ["I own this scarlet bicycle.", "Noted.", "And it is fast.", "Noted."]
     assert [each.name for each in kept[0].attachments] == ["bicycle.png"]
     assert "base64" not in kept[0].content[1]
-    assert kit.attachment(sha(PNG), scope=ANN) == PNG
+    assert kit.sources.attachment(sha(PNG), scope=ANN) == PNG
     asked = [message for call in model.calls for message in call.messages if message.type == "human"]
     assert any(PHOTO in message.content for message in asked)
     kit.end_session("1", scope=ANN)
     kit.drain()
-    assert any("not read" in entry.summary for entry in kit.blocks(scope=ANN))
+    assert any("not read" in entry.summary for entry in kit.sources.blocks(scope=ANN))
 
 
 async def test_a_history_gives_pictures_back_as_a_model_takes_them(kit: MemoryKit) -> None:

@@ -16,7 +16,7 @@ from langgraph.types import Command
 from remegraph import MemoryKit, Scope
 from remegraph.adapters import conflict_tools, memory_tools
 from remegraph.engine.frame import RECALLED
-from tests.talk import ANN
+from tests.talk import ANN, packed
 
 SMALL, LARGE = "The hall seats 250 guests.", "The hall seats 320 guests."
 LARGER = "The hall seats 400 guests."
@@ -40,7 +40,7 @@ def graph_of(kit: MemoryKit, checkpointer: InMemorySaver | None) -> Graph:
 
 def tell(kit: MemoryKit, text: str, **more: Any) -> None:
     """State how many seats there are; the clock stands still, so neither count is the later one."""
-    kit.save("hall", text, scope=ANN, slot=SEATS, value=text.split()[3], **more)
+    kit.save("hall", text, scope=ANN, slot=SEATS, value=text.split()[3], **packed(more))
 
 
 def telling(text: str) -> MessagesState:

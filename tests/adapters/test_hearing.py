@@ -74,7 +74,7 @@ def calling(name: str, call_id: str, **args: Any) -> ToolCall:
 
 def counts(kit: MemoryKit, scope: Scope) -> dict[str, tuple[int, int, int]]:
     """Calls, successes and failures of each tool."""
-    return {each.tool: (each.calls, each.succeeded, each.failed) for each in kit.tool_stats(scope=scope)}
+    return {each.tool: (each.calls, each.succeeded, each.failed) for each in kit.tools.stats(scope=scope)}
 
 
 def stats_of(kit: MemoryKit, name: str, scope: Scope) -> ToolStats:
@@ -138,7 +138,7 @@ async def test_what_was_heard_and_what_the_messages_tell_is_one_call(
     kit.drain()
 
     assert before == counts(kit, ann) == {"paint": (1, 1, 0)}
-    (call,) = kit._open_parts().archive.tool_calls([ann.partition()], last=9)
+    (call,) = kit.context.parts().archive.tool_calls([ann.partition()], last=9)
     assert call.message_id
     assert call.seconds
 
@@ -192,13 +192,13 @@ async def test_a_memory_that_fails_breaks_no_call_and_logs_no_argument(
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("the memory is broken")
 
-    before = int(kit.health.stats()["capture_failures"])
+    before = int(kit.context.health.stats()["capture_failures"])
     monkeypatch.setattr(kit.tools, "record", fail)
     agent = Agent(kit, calling("paint", "1", colour=SECRET), middleware=middleware, handler=handler)
     with caplog.at_level(logging.DEBUG):
         result = await agent.run(how, ann)
     assert [each.text for each in result["messages"] if isinstance(each, ToolMessage)] == [f"It is {SECRET} now."]
-    assert kit.health.stats()["capture_failures"] == before + middleware + handler
+    assert kit.context.health.stats()["capture_failures"] == before + middleware + handler
     assert SECRET not in "".join(
         record.getMessage() for record in caplog.records if record.name.startswith("remegraph")
     )
@@ -237,7 +237,7 @@ def test_a_call_that_tells_absurd_costs_counts_without_them(kit: MemoryKit, ann:
 def test_nobody_named_is_noted_and_the_tool_runs(kit: MemoryKit) -> None:
     """A callback has no way to refuse a call; the operator sees why nothing is counted."""
     assert "yes" in think.invoke({"about": "x"}, {"callbacks": [ToolMemoryHandler(kit)]})
-    assert "ScopeError" in str(kit.health.stats()["capture_failure"])
+    assert "ScopeError" in str(kit.context.health.stats()["capture_failure"])
 
 
 def test_calls_that_never_end_are_forgotten(kit: MemoryKit) -> None:

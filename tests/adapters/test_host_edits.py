@@ -327,7 +327,7 @@ def test_what_a_host_removes_is_hidden_or_erased_where_its_settings_say_so(
 ) -> None:
     """A host whose state is the truth: what it takes out shall not come back through memory."""
     with open_kit(tmp_path) as kit:
-        kit.settings = kit.settings.evolve(capture=CapturePolicy(removed=removed))
+        kit.context.settings = kit.settings.evolve(capture=CapturePolicy(removed=removed))
         host = Host(kit, wiring)
         host.say(LIVED)
         host.say("My PIN is Quagmire.")
@@ -346,7 +346,7 @@ def test_what_a_host_removes_is_hidden_or_erased_where_its_settings_say_so(
 def test_what_a_run_trims_goes_with_that_run_where_the_settings_say_so(tmp_path: Path, removed: Any) -> None:
     """And what comes after is as it was."""
     with open_kit(tmp_path) as kit:
-        kit.settings = kit.settings.evolve(capture=CapturePolicy(removed=removed))
+        kit.context.settings = kit.settings.evolve(capture=CapturePolicy(removed=removed))
         host = Host(kit, "middleware", trimmer(0, 3))
         for number in range(4):
             host.say(facts(number))
@@ -356,7 +356,7 @@ def test_what_a_run_trims_goes_with_that_run_where_the_settings_say_so(tmp_path:
 def test_what_was_hidden_is_shown_again_once_the_host_has_it_again(tmp_path: Path) -> None:
     """Somebody removed a message, and put it back."""
     with open_kit(tmp_path) as kit:
-        kit.settings = kit.settings.evolve(capture=CapturePolicy(removed="hide"))
+        kit.context.settings = kit.settings.evolve(capture=CapturePolicy(removed="hide"))
         host = Host(kit, "middleware")
         host.say(LIVED, id="m1")
         host.say(BOAT)

@@ -226,7 +226,7 @@ def test_hosts_are_followed_and_recalled_for_however_they_write_their_checkpoint
 def test_words_before_the_answer_are_followed_likewise(tmp_path: Path) -> None:
     """Hosts that want them early edit, compact and go back, too."""
     with open_kit(tmp_path) as kit:
-        kit.settings = kit.settings.evolve(capture=CapturePolicy(early=True))
+        kit.context.settings = kit.settings.evolve(capture=CapturePolicy(early=True))
         host = Host(kit, "middleware")
         host.say(LIVED, id="m1")
         host.say(BOAT)
@@ -602,7 +602,7 @@ def test_an_edit_of_what_is_not_said_changes_nothing(host: Host) -> None:
     host.graph.update_state(thread("1"), {"messages": marked})
     host.say(BOAT)
     assert host.heard() == both(LIVED, BOAT)
-    assert len(host.kit._open_parts().archive.recorded(host.kit.library(ANN).partition())) == 4
+    assert len(host.kit.context.parts().archive.recorded(host.kit.context.library(ANN).partition())) == 4
 
 
 def test_a_message_that_is_taken_out_and_put_back_is_heard_once(host: Host) -> None:

@@ -90,7 +90,7 @@ def test_defect_3_two_users_at_the_same_instant_are_both_learned_from(kit: Memor
 def test_defect_4_what_waits_is_neither_replaced_by_what_comes_next_nor_lost_with_the_process(tmp_path: Path) -> None:
     """There, submitting again for a thread cancelled what waited, and what waited lived in memory only."""
     kit = open_kit(tmp_path)
-    with kit._runner.aside():  # nothing is worked off: as in a process that is killed at once
+    with kit.context.background.aside():  # nothing is worked off: as in a process that is killed at once
         for number, town in enumerate(("Lisbon", "Porto", "Faro")):
             kit.capture(turn(number, f"My sister lives in {town}."), scope=ANN)
         with open_kit(tmp_path) as again:
@@ -120,7 +120,7 @@ async def test_defect_6_a_failed_write_is_a_failure_sync_and_async(kit: MemoryKi
     for run in ("invoke", "ainvoke"):
         failing = FailingCall(1)
         doors = {"add_statement": lambda: OperationalError("INSERT", {}, OSError("disk full"))}
-        failing.guard(kit._open_parts().archive, doors)
+        failing.guard(kit.context.parts().archive, doors)
         result = getattr(agent(kit, ("save_memory", TEA), context_schema=Scope), run)(ASK, context=ANN)
         result = await result if inspect.isawaitable(result) else result
         assert [answer.status for answer in answers(result)] == ["error"]
@@ -197,7 +197,7 @@ def test_defect_9_node_and_middleware_take_the_user_from_the_context(kit: Memory
         someone = {"configurable": {"user_id": "bob", "thread_id": str(number)}}
         made.invoke({"messages": [HumanMessage("I drink oolong.")]}, someone, context=ANN)
         assert [message.text for message in kit.messages(str(number), scope=ANN)] == ["I drink oolong.", "Noted."]
-    assert kit.retrieve_message("oolong", scope=Scope(user="bob")) == ()
+    assert kit.sources.retrieve_message("oolong", scope=Scope(user="bob")) == ()
 
 
 @pytest.mark.requirement("C6", "X5")

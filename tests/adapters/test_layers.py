@@ -15,8 +15,9 @@ from langgraph.graph import START, MessagesState, StateGraph
 from remegraph import AgentMemorySettings, MemoryKit, RetrievalPolicy, Scope
 from remegraph.adapters import MemoryMiddleware, MemoryRetriever, Recalled, memory_node, until_answered
 from remegraph.engine.frame import RECALLED, short_id
+from remegraph.kit import SaveOptions
 from remegraph.testing import ScriptedChatModel
-from tests.talk import ANN, open_kit
+from tests.talk import ANN, open_kit, packed
 
 RULE, NOTE, TEA = "Never deploy on Fridays.", "Atlas runs in Lisbon.", "Ann drinks green tea."
 HERE = ANN.evolve(project="atlas")
@@ -35,10 +36,10 @@ def kit(tmp_path: Path) -> Iterator[MemoryKit]:
             "importance": 1.0,
             "applies_to": "global",
         }
-        opened.save("deploys", RULE, scope=HERE, **rule)
+        opened.save("deploys", RULE, scope=HERE, **packed(rule))
         opened.save("place", NOTE, scope=HERE, topic="task:hosting")
-        opened.save("tea", TEA, scope=HERE, applies_to="global")
-        opened.save("indent", "Four spaces are one indent.", scope=ANN, applies_to="lang:python")
+        opened.save("tea", TEA, scope=HERE, options=SaveOptions(applies_to="global"))
+        opened.save("indent", "Four spaces are one indent.", scope=ANN, options=SaveOptions(applies_to="lang:python"))
         yield opened
 
 
@@ -102,7 +103,7 @@ def test_what_is_given_is_marked_and_never_captured(kit: MemoryKit) -> None:
     note = model.calls[0].messages[0]
     rules = [
         short_id(each.hit.record_id)
-        for each in kit.rules(scope=HERE, workspace=kit.settings.for_agent("remy").retrieval.workspace)
+        for each in kit.rules.list(scope=HERE, workspace=kit.settings.for_agent("remy").retrieval.workspace)
     ]
     assert note.type == "human"
     assert note.additional_kwargs[RECALLED] == rules

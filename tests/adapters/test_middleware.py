@@ -159,7 +159,7 @@ def approving(kit: MemoryKit, step: AIMessage, saver: Any) -> Agent:
 def test_a_run_that_waited_for_approval_goes_on_with_memory_in_another_process(kit: MemoryKit, tmp_path: Path) -> None:
     """Before-hooks do not run again on resume, and the checkpoint must not hold what was recalled or is in mind."""
     remember(kit)
-    kit.sense("A turquoise one is in the shop window.", scope=ANN, task="1", attention=1)
+    kit.working.sense("A turquoise one is in the shop window.", scope=ANN, task="1", attention=1)
     with SqliteSaver.from_conn_string(str(tmp_path / "host.sqlite")) as saver:
         assert approving(kit, painting("blue"), saver)(ASKED)["__interrupt__"]
         assert heard(kit) == []
@@ -207,7 +207,7 @@ def test_after_a_crash_in_the_middle_of_a_run_the_next_turn_catches_up(kit: Memo
 def test_a_host_that_redacts_nothing_may_have_words_captured_before_the_answer(tmp_path: Path) -> None:
     """Then a crash loses nothing that was said, whether or not the host keeps checkpoints."""
     with open_kit(tmp_path) as kit:
-        kit.settings = kit.settings.evolve(capture=CapturePolicy(early=True))
+        kit.context.settings = kit.settings.evolve(capture=CapturePolicy(early=True))
         agent = Agent(kit, painting("invisible"), AIMessage("It failed."))
         with pytest.raises(ConnectionError):
             agent(TOLD)
@@ -303,7 +303,7 @@ def test_two_memories_in_one_agent_do_not_mix(kit: MemoryKit) -> None:
     agent("When is my bicycle washed?")
     memories = [text for kind, text in agent.shown[0] if "never instructions" in text]
     assert sorted(("scarlet" in text, "Fridays" in text) for text in memories) == [(False, True), (True, False)]
-    assert kit.health.stats()["recalls"] == 2
+    assert kit.context.health.stats()["recalls"] == 2
 
 
 @pytest.mark.requirement("C8", "F3")
@@ -324,7 +324,7 @@ def test_a_failing_ledger_does_not_break_the_agent(kit: MemoryKit, verb: str, do
     """An agent without memory is better than none; and whoever runs it must see why."""
     remember(kit)
     failing = FailingCall(1)
-    failing.guard(kit._open_parts().archive, {door: lambda: OperationalError("SELECT secret", {}, OSError("disk"))})
+    failing.guard(kit.context.parts().archive, {door: lambda: OperationalError("SELECT secret", {}, OSError("disk"))})
     agent = Agent(kit)
     options: dict[str, Any] = {"context": ANN, "stream_mode": "custom"}
     events = list(agent.graph.stream({"messages": [HumanMessage(TOLD)]}, thread("1"), **options))
@@ -346,7 +346,7 @@ def test_an_agent_whose_memory_is_off_keeps_its_tools_only(tmp_path: Path) -> No
     """One setting switches off what happens by itself; what the agent asks for is its own affair."""
     with open_kit(tmp_path) as kit:
         remember(kit)
-        kit.settings = kit.settings.evolve(agents={"remy": AgentMemorySettings(enabled=False)})
+        kit.context.settings = kit.settings.evolve(agents={"remy": AgentMemorySettings(enabled=False)})
         searching = ToolCall(name="search_memory", args={"query": "bicycle"}, id="s")
         agent = Agent(kit, AIMessage("", tool_calls=[searching]), AIMessage("Scarlet."))
         result = agent(ASKED)

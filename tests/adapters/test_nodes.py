@@ -163,7 +163,7 @@ def test_what_is_in_mind_for_a_thread_is_shown_and_never_in_the_hosts_checkpoint
     kit: MemoryKit, wiring: str, tmp_path: Path
 ) -> None:
     """The thread is the task; its working memory ends with it, and a checkpoint would keep it for good."""
-    kit.sense("The scarlet one is at the repair shop.", scope=ANN, task="1", attention=1)
+    kit.working.sense("The scarlet one is at the repair shop.", scope=ANN, task="1", attention=1)
     shown: list[str] = []
 
     def ask(state: Any) -> dict[str, Any]:
@@ -372,7 +372,7 @@ def test_the_wrapped_node_keeps_what_langgraph_injects_and_its_own_update(kit: M
     assert (last["count"], [message.text for message in last["messages"]]) == (2, ["Done."])
     assert set(last) == {"messages", "count"}
     assert heard(kit, "1") == [TOLD, "Done."]
-    assert kit.health.stats()["capture_failures"] == 0
+    assert kit.context.health.stats()["capture_failures"] == 0
 
 
 @pytest.mark.requirement("C7")
@@ -418,7 +418,7 @@ def test_a_failing_ledger_does_not_break_the_host(
     """An agent without memory is better than none; and whoever runs it must see why."""
     door = {"recall": "visible", "capture": "add_messages"}[verb]
     failing = FailingCall(1)
-    failing.guard(kit._open_parts().archive, {door: lambda: OperationalError("SELECT secret", {}, OSError("disk"))})
+    failing.guard(kit.context.parts().archive, {door: lambda: OperationalError("SELECT secret", {}, OSError("disk"))})
     graph = wired(kit, wiring, checkpointer=InMemorySaver())
     options: dict[str, Any] = {"stream_mode": ["custom", "values"], "subgraphs": True}
     parts = list(graph.stream(say(TOLD), thread("1"), context=ANN, **options))
@@ -426,7 +426,7 @@ def test_a_failing_ledger_does_not_break_the_host(
 
     assert [part for place, _, part in parts if not place][-1]["messages"][-1].text == "Noted."
     assert event == {"event": "memory_failed", "verb": verb, "reason": "OperationalError"}
-    assert kit.health.stats()[f"{verb}_failures"] == 1
+    assert kit.context.health.stats()[f"{verb}_failures"] == 1
     assert "disk" in caplog.text
     graph.invoke(say("Well?"), thread("1"), context=ANN)  # the next turn catches up
     assert heard(kit, "1") == [TOLD, "Noted.", "Well?", "Noted."]
@@ -447,7 +447,7 @@ def test_an_agent_whose_memory_is_off_is_left_alone(tmp_path: Path) -> None:
     """One setting switches it off, with no change to the graph."""
     with open_kit(tmp_path) as kit:
         kit.save("bicycle", OWNED, scope=ANN)
-        kit.settings = kit.settings.evolve(agents={"remy": AgentMemorySettings(enabled=False)})
+        kit.context.settings = kit.settings.evolve(agents={"remy": AgentMemorySettings(enabled=False)})
         result = wired(kit, "around").invoke(say(ASKED), thread("1"), context=ANN)
         assert result["messages"][-1].text == "Noted."
         assert heard(kit, "1") == []
@@ -551,7 +551,7 @@ def test_what_is_said_is_dated_in_the_zone_that_the_run_names(kit: MemoryKit, wi
     graph.invoke({"messages": [HumanMessage(TOLD)]}, said)
 
     (told, *_) = kit.messages("1", scope=ANN)
-    assert told.time == kit.clock()
+    assert told.time == kit.context.clock()
     assert told.time.utcoffset() == timedelta(hours=8)
 
 

@@ -288,11 +288,11 @@ def test_what_has_ended_meanwhile_is_gone_from_earlier_notes(kit: MemoryKit) -> 
     until = guest.evolve(version=2, valid_to=NOON + timedelta(days=1))
     change = MemoryChange(memory=until, expected_version=1, action="refine")
     change_set = ChangeSet(operation_id="until", actor="x", recorded_at=NOON, changes=(change,))
-    kit._open_parts().archive.commit(change_set)
+    kit.context.parts().archive.commit(change_set)
     host = Host(kit)
     host("Who is Ann's guest?")
     host("Well?")
-    clock = kit._clock
+    clock = kit.context.clock
     assert isinstance(clock, FrozenClock)
     clock.move(timedelta(days=2))
     host("And now?")
@@ -390,7 +390,7 @@ def test_where_notes_cannot_be_checked_none_is_shown(kit: MemoryKit) -> None:
     host = Host(kit)
     host(ASKED)
     failing = FailingCall(1)
-    failing.guard(kit._open_parts().archive, {"memories": lambda: OperationalError("SELECT", {}, OSError("disk"))})
+    failing.guard(kit.context.parts().archive, {"memories": lambda: OperationalError("SELECT", {}, OSError("disk"))})
     host("Well?")
     assert host.notes[-1] == []
     host("And now?")
@@ -405,7 +405,7 @@ def test_a_call_whose_note_cannot_be_checked_leaves_the_next_one_its_note(kit: M
         if len(host.notes) == 0:
             failing = FailingCall(1)
             failing.guard(
-                kit._open_parts().archive, {"memories": lambda: OperationalError("SELECT", {}, OSError("disk"))}
+                kit.context.parts().archive, {"memories": lambda: OperationalError("SELECT", {}, OSError("disk"))}
             )
         return twice(call)
 
@@ -542,7 +542,7 @@ def test_what_stands_is_the_same_to_the_letter(kit: MemoryKit) -> None:
     """Memories, index entries, messages alone and in passages, and what is in mind."""
     kit.add_messages([said("My safe is <red> & old."), said("It holds gold.", minutes=1)], scope=ANN)
     kit.summarize(scope=ANN, close=True)
-    kit.sense("The red safe is for sale.", scope=ANN, task="t", attention=1)
+    kit.working.sense("The red safe is for sale.", scope=ANN, task="t", attention=1)
     knowing(kit)
     context = kit.recall(
         "What of my red safe and bicycle? Does it hold gold?", scope=ANN, depth="messages", task="t"

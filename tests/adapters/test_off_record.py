@@ -298,7 +298,7 @@ def test_messages_without_ids_are_known_again_by_their_place(kit: MemoryKit) -> 
 
 def test_no_import_brings_it_back_either(kit: MemoryKit) -> None:
     """The host's own record of the thread, handed over whole."""
-    said = [Message(message_id="1", role="user", content=SECRET, time=kit.clock(), thread="t")]
+    said = [Message(message_id="1", role="user", content=SECRET, time=kit.context.clock(), thread="t")]
     kit.capture(said, scope=ANN, thread="t", record=False)
     assert kit.add_messages(said, scope=ANN).added == 0
     assert kit.add_messages([said[0].evolve(thread="other")], scope=ANN).added == 1  # an id of another thread
@@ -318,7 +318,7 @@ def test_an_outage_of_the_ledger_does_not_put_it_on_the_record(home: Path, monke
     """The mark cannot be written then, and the next run finds the words in the list."""
     with open_kit(home) as kit:
         host = Host(kit, "middleware")
-        archive = kit._open_parts().archive
+        archive = kit.context.parts().archive
         with monkeypatch.context() as patched:
             patched.setattr(archive, "recorded", down)
             host.say(SECRET, off())

@@ -123,7 +123,7 @@ async def test_without_index_and_embedder_sql_answers_and_each_document_says_so(
     def fail(*_args: Any, **_kwargs: Any) -> Any:
         raise VectorIndexError("Chroma is gone.")
 
-    monkeypatch.setattr(told._open_parts().projection, "nearest", fail)
+    monkeypatch.setattr(told.context.parts().projection, "nearest", fail)
     retriever = MemoryRetriever(told, scope=ANN)
     for found in (retriever.invoke("mushrooms"), await retriever.ainvoke("mushrooms")):
         assert found[0].page_content == "Ann: I hate mushrooms."
@@ -137,7 +137,7 @@ def test_traces_name_it_and_never_hold_the_kit(told: MemoryKit) -> None:
     assert retriever._get_ls_params() == {
         "ls_retriever_name": "remegraph",
         "ls_vector_store_provider": "chroma",
-        "ls_embedding_model": told.embedder_name,
+        "ls_embedding_model": told.context.parts().embedder.name,
     }
     assert "kit" not in retriever.model_dump()
     assert "MemoryKit" not in dumps(retriever) + repr(retriever)

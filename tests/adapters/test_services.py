@@ -457,7 +457,7 @@ def test_every_memory_of_the_demo_is_seen_as_an_item_and_comes_back(kit: MemoryK
     for scope in (ANN.scope, XIAOLIN.scope):
         memories = kit.memories(scope=scope)
         assert memories
-        archive = kit._open_parts().archive
+        archive = kit.context.parts().archive
         links = archive.links(archive.visible(scope), [memory.memory_id for memory in memories])
         for memory in memories:
             item = item_of(memory, links)

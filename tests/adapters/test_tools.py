@@ -49,7 +49,7 @@ def only(kit: MemoryKit, scope: Scope = ANN) -> Memory:
 @pytest.mark.requirement("F3", "C6")
 def test_the_answer_tells_new_merged_replacing_or_refused(kit: MemoryKit) -> None:
     """The model must know what became of it, or it saves again and again."""
-    save, clock = tools(kit)["save_memory"], kit._clock
+    save, clock = tools(kit)["save_memory"], kit.context.clock
     assert isinstance(clock, FrozenClock)
     lives = {"key": "home", "slot": "ann:lives_in"}
     new = save.invoke({**lives, "content": "Ann lives in Lisbon.", "value": "Lisbon"})
@@ -223,7 +223,7 @@ def test_a_replay_from_a_checkpoint_saves_nothing_twice(kit: MemoryKit) -> None:
     agent.invoke(None, before.config)
 
     assert (only(kit).version, only(kit).merges) == (1, 0)
-    assert len(kit.retrieve_message("oolong", scope=ANN)) == 1
+    assert len(kit.sources.retrieve_message("oolong", scope=ANN)) == 1
 
 
 # -------------------------------------------------------------------------------------------- when parts fail
@@ -236,7 +236,7 @@ def test_search_and_save_go_on_from_sql_and_say_so(tmp_path: Path, part: str) ->
     with open_kit(tmp_path) as kit:
         named = tools(kit)
         named["save_memory"].invoke({"key": "tea", "content": "Ann drinks oolong."})
-        parts = kit._open_parts()
+        parts = kit.context.parts()
         broken = parts.projection if part == "projection" else parts.embedder
         method = "nearest" if part == "projection" else "embed"
 
@@ -259,7 +259,7 @@ def test_a_write_that_fails_is_told_as_a_failure(kit: MemoryKit, caplog: pytest.
     from sqlalchemy.exc import OperationalError
 
     failing = FailingCall(1)
-    failing.guard(kit._open_parts().archive, {"commit": lambda: OperationalError("INSERT", {}, OSError("disk full"))})
+    failing.guard(kit.context.parts().archive, {"commit": lambda: OperationalError("INSERT", {}, OSError("disk full"))})
     save = tools(kit)["save_memory"]
     asked = ToolCall(name="save_memory", args={"key": "tea", "content": "Ann drinks oolong."}, id="1", type="tool_call")
     answer = save.invoke(asked)

@@ -151,7 +151,7 @@ def test_a_kit_is_ready_until_it_is_closed_or_its_ledger_is_gone(tmp_path: Path)
 def test_a_kit_is_not_ready_once_the_schema_is_another_releases(tmp_path: Path) -> None:
     """It can record nothing any more: whoever is sent to it is answered without memory."""
     with opened(tmp_path) as kit:
-        url = str(kit._open_parts().archive.database.engine.url)
+        url = str(kit.context.parts().archive.database.engine.url)
         with later():
             Database.open(url).close()
         found = kit.admin.health()
@@ -216,7 +216,7 @@ def test_a_home_that_cannot_be_written_costs_a_worker_its_sign_and_no_work(tmp_p
         turn(kit)
         with serving(kit):
             until(lambda: not kit.admin.jobs())
-        assert kit.health.stats()["background_failures"] == 1
+        assert kit.context.health.stats()["background_failures"] == 1
 
 
 def test_a_worker_ends_with_the_reason_once_the_schema_is_another_releases(
@@ -228,14 +228,14 @@ def test_a_worker_ends_with_the_reason_once_the_schema_is_another_releases(
 
     def serve(kit: MemoryKit, stop: Event) -> None:
         try:
-            kit.serve(stop)
+            kit.work.serve(stop)
         except SchemaTooNewError as error:
             ended.append(error)
 
     with opened(tmp_path) as kit:
         worker = Thread(target=serve, args=(kit, Event()))
         worker.start()
-        with kit._open_parts().archive.database.write() as connection:
+        with kit.context.parts().archive.database.write() as connection:
             connection.exec_driver_sql(f"UPDATE remegraph_schema SET version_num = '{LATER}'")
         worker.join(PATIENCE)
         assert "Upgrade remegraph" in str(ended[0])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from remegraph import MemoryKit, Scope
+from remegraph.kit import SaveOptions
 from remegraph.models import Condition, Skill, SkillStep, StepPattern
 from remegraph.testing import InMemoryVectorIndex
 from tests.cli.conftest import Run
@@ -24,10 +25,10 @@ def test_rules_layers_and_promotion_are_seen_on_the_command_line(run: Run, tmp_p
             scope=atlas,
             importance=1,
             memory_class="policy",
-            enforcement_level="hard",
+            options=SaveOptions(enforcement_level="hard"),
         )
         note = kit.save("db", "Atlas uses PostgreSQL.", scope=atlas).memory
-        kit.save("errors", "Handle each error.", scope=Scope(user="me"), applies_to="lang:go")
+        kit.save("errors", "Handle each error.", scope=Scope(user="me"), options=SaveOptions(applies_to="lang:go"))
     assert note is not None
 
     listed = run("rule", "list", "--project", "atlas").stdout

@@ -49,7 +49,9 @@ def test_the_reference_names_all_that_is_public() -> None:
     told = {name for page in pages for name in re.findall(r"^::: (\S+)", page, re.MULTILINE)}
     names = {path.rpartition(".")[2] for one in told for path, _ in named(one)}
     assert sorted({*remegraph.__all__, *adapters.__all__, *testing.__all__} - names) == []
-    parts = re.findall(r"^        self\.[a-z]\w*: (\w+) = ", inspect.getsource(remegraph.MemoryKit), re.MULTILINE)
+    parts = re.findall(
+        r"^        self\.[a-z]\w* = (\w+)\(context", inspect.getsource(remegraph.MemoryKit), re.MULTILINE
+    )
     assert {"Skills", "Admin"} <= set(parts)
     assert sorted(set(parts) - names) == []
 

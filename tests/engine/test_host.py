@@ -110,7 +110,7 @@ def test_the_configuration_of_a_host_does_not_reach_into_the_kit(kit: MemoryKit,
     assert seen[0]["configurable"]["user"] == "mallory"
     assert HOST.encode() in written
     assert len(kit.memories(scope=ANN)) == 2
-    assert kit.topics(scope=Scope(user="mallory")) == ()
+    assert kit.topics.list(scope=Scope(user="mallory")) == ()
 
 
 @pytest.mark.requirement("C2")

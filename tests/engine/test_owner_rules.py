@@ -25,6 +25,7 @@ from remegraph.adapters import memory_tools
 from remegraph.engine.chat.prompt_data import rule_lines
 from remegraph.engine.tasks import OwnerRules
 from remegraph.errors import ModelUnavailableError
+from remegraph.kit import SaveOptions
 from remegraph.kit.doctor import diagnose
 from remegraph.prompts import LANGUAGES
 from remegraph.servers.mcp import memory_server
@@ -63,12 +64,12 @@ def readable(kit: MemoryKit) -> str:
     found = kit.recall("diabetes insulin Porto live", scope=ANN, depth="messages")
     memories = [f"{memory.content} {memory.tags} {memory.summary}" for memory in kit.memories(scope=ANN)]
     shown = [message.text for message in kit.messages(scope=ANN)]
-    return "\n".join((found.context, *memories, *shown, *(entry.entry for entry in kit.blocks(scope=ANN))))
+    return "\n".join((found.context, *memories, *shown, *(entry.entry for entry in kit.sources.blocks(scope=ANN))))
 
 
 def rows(kit: MemoryKit) -> tuple[Any, ...]:
     """All messages in the ledger."""
-    return kit._open_parts().archive.messages([ANN.partition()])
+    return kit.context.parts().archive.messages([ANN.partition()])
 
 
 def told(kit: MemoryKit, *texts: str, **options: Any) -> Any:
@@ -94,9 +95,9 @@ def test_what_is_forbidden_is_kept_nowhere_and_the_rest_is(tmp_path: Path, caugh
         for word in ("diabetes", "insulin"):
             assert word not in shown + str(report) + caught.text
         assert report.refused == {"health": 1}
-        assert kit.health.stats()["statements_refused"] == 1
+        assert kit.context.health.stats()["statements_refused"] == 1
         assert kit.admin.stats()["statements_refused"] == 1
-        assert kit.work(scope=ANN, states=["failed", "review", "pending"]) == ()
+        assert kit.work.list(scope=ANN, states=["failed", "review", "pending"]) == ()
 
 
 @pytest.mark.usefixtures("setup")
@@ -176,13 +177,13 @@ def test_an_answer_that_cannot_be_used_lets_nothing_pass_until_a_retry(tmp_path:
         report = told(kit)
         assert kit.memories(scope=ANN) == ()
         assert {work.state for work in report.work} == {"failed"}
-        entries = " ".join(entry.entry for entry in kit.blocks(scope=ANN))
+        entries = " ".join(entry.entry for entry in kit.sources.blocks(scope=ANN))
         assert "diabetes" not in entries + str(report)
 
-        assert kit.retry(scope=ANN).refused == {"health": 1}
+        assert kit.work.retry(scope=ANN).refused == {"health": 1}
         assert [memory.content for memory in kit.memories(scope=ANN)] == ["Ann lives in Porto."]
         assert "diabetes" not in readable(kit)
-        assert kit.work(scope=ANN, states=["failed"]) == ()
+        assert kit.work.list(scope=ANN, states=["failed"]) == ()
 
 
 def test_while_the_model_is_out_the_block_waits(tmp_path: Path) -> None:
@@ -191,8 +192,8 @@ def test_while_the_model_is_out_the_block_waits(tmp_path: Path) -> None:
     with open_kit(tmp_path, steps, agent=ruled("health"), retries=0) as kit:
         with pytest.raises(ModelUnavailableError):
             told(kit)
-        assert (kit.memories(scope=ANN), kit.blocks(scope=ANN)) == ((), ())
-        assert [work.state for work in kit.work(scope=ANN)] == ["pending"]
+        assert (kit.memories(scope=ANN), kit.sources.blocks(scope=ANN)) == ((), ())
+        assert [work.state for work in kit.work.list(scope=ANN)] == ["pending"]
         kit.summarize(scope=ANN)
         assert [memory.content for memory in kit.memories(scope=ANN)] == ["Ann lives in Porto."]
 
@@ -213,7 +214,7 @@ def test_what_is_refused_counts_once_where_the_block_is_read_once_more(tmp_path:
 
     def screen(_: ModelCall) -> dict[str, Any]:
         if not hidden:
-            parts = kit._open_parts()
+            parts = kit.context.parts()
             hidden.append(rows(kit)[1].message_id)
             parts.retraction.hide(ANN.partition(), hidden, reason="edited", actor="host")
         return verdicts(1, 0, 1, words=[(1, "I have diabetes")])
@@ -231,9 +232,9 @@ def test_reading_again_expects_the_call_and_keeps_to_the_rules(tmp_path: Path) -
         told(kit)
         assert "diabetes" in readable(kit)
     with open_kit(tmp_path, HEEDLESS, agent=ruled("health")) as kit:
-        expected = kit.reread(scope=ANN, dry_run=True).usage.calls
+        expected = kit.work.reread(scope=ANN, dry_run=True).usage.calls
         assert [call.operation for call in expected] == ["digest", "propose", "screen"]
-        assert kit.reread(scope=ANN).refused == {"health": 1}
+        assert kit.work.reread(scope=ANN).refused == {"health": 1}
         live = [memory.content for memory in kit.memories(scope=ANN) if memory.live]
         assert live == ["Ann lives in Porto."]
         assert "diabetes" not in kit.recall("diabetes", scope=ANN, depth="messages").context
@@ -252,7 +253,7 @@ def test_what_went_wrong_is_not_told_in_the_words_that_are_forbidden(tmp_path: P
     }
     with open_kit(tmp_path, steps, agent=ruled("health"), reviser="always") as kit:
         report = told(kit)
-        work = kit.work(scope=ANN)
+        work = kit.work.list(scope=ANN)
         again = [call.text for call in model_of(kit, "remy").calls if call.schema == "ProposalAnswer"]
     assert "failed" in {each.state for each in work}
     assert "diabetes" not in (str(report) + str(work)).casefold()
@@ -310,7 +311,7 @@ def test_no_statement_passes_that_a_verdict_forbids(rules: list[int], tmp_path_f
     with open_kit(tmp_path_factory.mktemp("kit"), steps, agent=ruled("fruit", "health")) as kit:
         report = told(kit, *(f"I like {text[10:-1]}." for text in texts))
         kept = {memory.content for memory in kit.memories(scope=ANN)}
-        summary = kit.blocks(scope=ANN)[0].entry
+        summary = kit.sources.blocks(scope=ANN)[0].entry
     assert kept == {text for text, rule in zip(texts, rules, strict=False) if not rule}
     assert sum(report.refused.values()) == len(texts) - len(kept)
     assert ("Ann likes fruit." in summary) is (rules[3] == 0)
@@ -333,18 +334,18 @@ async def test_what_a_model_saves_itself_is_held_against_the_rules(tmp_path: Pat
             async with Client(memory_server(kit, ANN)) as session:
                 answer = str((await session.call_tool("save_memory", given)).content)
         else:
-            answer = (await kit.asave(**given, scope=ANN, by_model=True)).reason
+            answer = (await kit.asave(**given, scope=ANN, options=SaveOptions(by_model=True))).reason
         assert "owner's rules keep it out (health)" in answer
         assert "diabetes" not in answer
         assert (kit.memories(scope=ANN), rows(kit)) == ((), ())
-        assert kit.health.stats()["statements_refused"] == 1
+        assert kit.context.health.stats()["statements_refused"] == 1
 
 
 def test_a_save_that_nobody_looked_at_is_not_kept(tmp_path: Path) -> None:
     """The model may be out just then."""
     with open_kit(tmp_path, {"ScreenAnswer": ConnectionError("down")}, agent=ruled("health"), retries=0) as kit:
         with pytest.raises(ModelUnavailableError):
-            kit.save("health", "Ann has diabetes.", scope=ANN, by_model=True)
+            kit.save("health", "Ann has diabetes.", scope=ANN, options=SaveOptions(by_model=True))
         assert (kit.memories(scope=ANN), rows(kit)) == ((), ())
 
 
@@ -372,7 +373,7 @@ def test_credentials_are_known_by_their_form_whoever_screens(tmp_path: Path, mod
         report = told(kit, PASSWORD)
         assert report.refused == {"credentials": 1}
         assert "hunter2X" not in readable(kit) + str(report)
-        assert kit.save("k", PASSWORD, scope=ANN, by_model=True).outcome == "refused"
+        assert kit.save("k", PASSWORD, scope=ANN, options=SaveOptions(by_model=True)).outcome == "refused"
 
 
 @pytest.mark.parametrize(

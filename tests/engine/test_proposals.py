@@ -595,7 +595,7 @@ def test_a_topic_that_failed_in_part_keeps_its_good_part_and_a_retry_is_shown_th
         (work,) = report.work
         before = [memory.content for memory in kit.memories(scope=ANN)]
 
-        again = kit.retry(scope=ANN)
+        again = kit.work.retry(scope=ANN)
 
         assert before == ["Ann loves hiking."]
         assert (work.topic, work.state) == ("personal:Ann", "failed")

@@ -28,7 +28,7 @@ def readable(kit: MemoryKit) -> str:
     found = kit.recall("grocery budget euros biopsy mother 4711", scope=ANN, depth="messages")
     live = [memory.content for memory in kit.memories(scope=ANN) if memory.live]
     shown = [message.text for message in kit.messages(scope=ANN)]
-    entries = [entry.entry for entry in kit.blocks(scope=ANN)]
+    entries = [entry.entry for entry in kit.sources.blocks(scope=ANN)]
     return "\n".join((found.context, *live, *shown, *entries))
 
 
@@ -49,8 +49,8 @@ def test_a_request_to_forget_is_carried_out_with_the_words_it_stands_on(tmp_path
 
         assert "200" not in readable(kit)
         assert [memory.status for memory in kit.memories(scope=ANN)] == ["deleted"]
-        assert kit.work(scope=ANN, states=["failed", "review", "pending"]) == ()
-        assert not any(message.asked for message in kit._open_parts().archive.asked([ANN.partition()]))
+        assert kit.work.list(scope=ANN, states=["failed", "review", "pending"]) == ()
+        assert not any(message.asked for message in kit.context.parts().archive.asked([ANN.partition()]))
 
 
 def test_what_the_agent_saved_in_the_very_turn_that_asks_to_forget_it_goes(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_request_that_a_model_names_waits_where_the_writer_fails(tmp_path: Pat
         assert "4711" not in readable(kit)
         assert [row.text for row in kit.governance.requests(scope=ANN)] == ["O meu PIN é 4711.", "Não guardes isso."]
 
-        kit.retry(scope=ANN)
+        kit.work.retry(scope=ANN)
         assert "4711" not in readable(kit)
         assert kit.governance.requests(scope=ANN) == ()
 
@@ -302,7 +302,7 @@ def test_without_a_model_a_request_waits_visibly_and_nothing_is_deleted(tmp_path
         kit.add_messages([said("I live in Porto with my dog."), said("Please forget that.", minutes=1)], scope=ANN)
         kit.summarize(scope=ANN, close=True)
 
-        (waiting,) = kit.work(scope=ANN, states=["review"])
+        (waiting,) = kit.work.list(scope=ANN, states=["review"])
         assert "request to forget" in waiting.reason
         assert "Porto" not in readable(kit)
         assert not any(memory.status == "deleted" for memory in kit.memories(scope=ANN))
@@ -337,7 +337,7 @@ def test_a_writer_that_fails_leaves_the_words_withheld(tmp_path: Path) -> None:
         kit.summarize(scope=ANN, close=True)
 
         assert "200" not in readable(kit)
-        assert [work.state for work in kit.work(scope=ANN, states=["failed"])] == ["failed"]
+        assert [work.state for work in kit.work.list(scope=ANN, states=["failed"])] == ["failed"]
 
 
 def test_nothing_of_the_request_becomes_a_memory(tmp_path: Path) -> None:
@@ -416,7 +416,7 @@ def test_a_person_decides_what_no_model_did(tmp_path: Path, *, forget: bool) -> 
 
         assert ("Porto" in readable(kit)) is not forget
         assert kit.governance.requests(scope=ANN) == ()
-        assert kit.work(scope=ANN, states=["review"]) == ()
+        assert kit.work.list(scope=ANN, states=["review"]) == ()
         with pytest.raises(NotFoundError):
             kit.governance.decide("ask", forget=forget, scope=ANN)
 

@@ -84,7 +84,7 @@ def test_two_tools_have_one_topic_together_in_whichever_order(tmp_path: Path, na
         )
 
         assert "tool:A+B" in shown
-        assert [shelf.topic.key for shelf in kit.topics(scope=ANN)] == ["tool:fetch+search"]
+        assert [shelf.topic.key for shelf in kit.topics.list(scope=ANN)] == ["tool:fetch+search"]
 
 
 @pytest.mark.requirement("F4", "F7")

@@ -13,6 +13,7 @@ import pytest
 from remegraph import MemoryKit, Settings, SummaryPolicy
 from remegraph.engine.retrieval.search import Similar
 from remegraph.errors import VectorIndexError
+from remegraph.kit import OpenOptions
 from remegraph.models import ChangeSet, Memory, MemoryChange, Message, Shelf, Topic
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, SequentialIds
 from tests.talk import ANN, NOON, create, digest, model_of, open_kit, proposal, said
@@ -62,7 +63,7 @@ def store(
         )
         for number, content in enumerate(statements)
     ]
-    kit._open_parts().archive.commit(
+    kit.context.parts().archive.commit(
         ChangeSet(
             operation_id=shelf.topic.key,
             actor="test",
@@ -74,7 +75,7 @@ def store(
 
 def shown(kit: MemoryKit, *messages: Message, tokens: int = 4000) -> Similar:
     """What a writer of Ann's topic is shown for some messages."""
-    return kit._open_parts().searcher.similar(HERE, messages, tokens)
+    return kit.context.parts().searcher.similar(HERE, messages, tokens)
 
 
 def contents(found: Similar) -> list[str]:
@@ -154,7 +155,7 @@ def meaning(tmp_path: Path) -> Any:
         embedder=Meanings(),
         index=InMemoryVectorIndex(),
         clock=FrozenClock(NOON),
-        new_id=SequentialIds(),
+        options=OpenOptions(new_id=SequentialIds()),
     ) as kit:
         yield kit
 
@@ -163,7 +164,7 @@ def test_what_shares_no_word_is_shown_by_its_meaning(meaning: MemoryKit) -> None
     """A flat in Braga shares no word with "Porto is home"; only vectors bring them together."""
     told = ["Porto is home.", *filler(200)]
     store(meaning, told)
-    meaning._open_parts().projection.sync()
+    meaning.context.parts().projection.sync()
 
     assert told[0] in contents(shown(meaning, said("We took a flat in Braga."), tokens=500))
 
@@ -175,7 +176,7 @@ def test_a_broken_index_costs_meaning_and_no_write(meaning: MemoryKit, monkeypat
     def broken(*_: object, **__: object) -> Any:
         raise VectorIndexError("The index is broken.")
 
-    monkeypatch.setattr(type(meaning._open_parts().projection), "nearest", broken)
+    monkeypatch.setattr(type(meaning.context.parts().projection), "nearest", broken)
     assert "Ann keeps bees." in contents(shown(meaning, said("I have no bees any more."), tokens=500))
 
 
@@ -240,7 +241,7 @@ def test_a_slot_held_twice_is_settled_at_the_next_write_without_todays_words(
         assert {home for home in ("Porto", "Braga") for memory in live if home in memory.content} == left
         assert "Ann loves hiking." in {memory.content for memory in live}
         assert "stand in one slot" in asked[0]
-        assert kit.work(scope=ANN, states=["failed", "review", "pending"]) == ()
+        assert kit.work.list(scope=ANN, states=["failed", "review", "pending"]) == ()
         assert shown(kit, said("Hello there.")).pairs == ()  # it is asked once
 
 
@@ -257,7 +258,7 @@ def test_an_old_pair_keeps_no_block_in_review(tmp_path: Path, reviser: str) -> N
         kit.add_messages([said("I love hiking in the hills.")], scope=ANN)
         kit.summarize(scope=ANN, close=True)
 
-        assert kit.work(scope=ANN, states=["failed", "review", "pending"]) == ()
+        assert kit.work.list(scope=ANN, states=["failed", "review", "pending"]) == ()
         assert len(shown(kit, said("Hello.")).pairs) == 1
 
 
@@ -324,7 +325,7 @@ def test_two_new_values_of_a_slot_one_of_which_is_known_already_are_committed(tm
         for at, text in enumerate(("I live in Porto, not in Lisbon.", words)):
             kit.add_messages([said(text, minutes=60 * at, thread=f"t{at}")], scope=ANN)
             kit.summarize(scope=ANN, close=True)
-        assert kit.work(scope=ANN, states=["pending", "failed"]) == ()
+        assert kit.work.list(scope=ANN, states=["pending", "failed"]) == ()
         held = {memory.slot_value: memory for memory in kit.memories(scope=ANN)}
         assert held.keys() == {"Porto", "Braga"}
         assert held["Porto"].content == "Ann lives in Porto."

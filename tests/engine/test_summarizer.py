@@ -60,7 +60,7 @@ def test_a_block_with_one_topic_costs_two_calls(tmp_path: Path) -> None:
         assert (memory.topic.key, memory.content) == ("personal:Ann", "Ann loves hiking.")
         assert memory.block_ids == ("20250304_01",)
         assert memory.extractor == "scripted"
-        (entry,) = kit.blocks(scope=ANN)
+        (entry,) = kit.sources.blocks(scope=ANN)
         assert entry.entry == "20250304_01: 2025-03-04 12:00 + Ann tells about herself."
 
 
@@ -91,7 +91,7 @@ async def test_topics_of_a_block_are_worked_on_at_the_same_time(tmp_path: Path) 
 
             assert len(report.usage.calls) == 4
             assert model_of(kit).most_at_once >= 3
-            assert {shelf.topic.key for shelf in kit.topics(scope=ANN)} == {"personal:Ann", "task:finance"}
+            assert {shelf.topic.key for shelf in kit.topics.list(scope=ANN)} == {"personal:Ann", "task:finance"}
 
 
 @pytest.mark.requirement("R7")
@@ -102,8 +102,8 @@ def test_a_topic_that_the_model_invents_is_refused_and_said_so(tmp_path: Path) -
         kit.add_messages([said("I love hiking in the green hills of Wales.")], scope=ANN)
         kit.summarize(scope=ANN, close=True)
 
-        assert kit.topics(scope=ANN) == ()
-        done = {work.topic: work.reason for work in kit.work(scope=ANN, states=["done"])}
+        assert kit.topics.list(scope=ANN) == ()
+        done = {work.topic: work.reason for work in kit.work.list(scope=ANN, states=["done"])}
         assert done[""] == "topics refused: task:gardening, personal:Bob"
 
 
@@ -129,7 +129,7 @@ def test_a_topic_that_the_owner_lets_a_model_invent_is_made(tmp_path: Path) -> N
         kit.add_messages([said("I love gardening in the hills of Wales.")], scope=ANN)
         kit.summarize(scope=ANN, close=True)
 
-        assert [shelf.topic.key for shelf in kit.topics(scope=ANN)] == ["task:gardening"]
+        assert [shelf.topic.key for shelf in kit.topics.list(scope=ANN)] == ["task:gardening"]
 
 
 @pytest.mark.requirement("R11")
@@ -231,7 +231,7 @@ def test_a_failed_topic_is_retried_alone(tmp_path: Path) -> None:
         assert [(work.topic, work.state) for work in report.work] == [("personal:Ann", "failed")]
         assert contents(kit) == {"Bob plays chess."}
 
-        again = kit.retry(scope=ANN)
+        again = kit.work.retry(scope=ANN)
 
         assert len(again.usage.calls) == 1
         assert again.work == ()
@@ -246,12 +246,12 @@ def test_a_block_waits_while_the_model_is_down(tmp_path: Path) -> None:
         kit.add_messages([said("I love hiking in the hills.")], scope=ANN)
         with pytest.raises(ModelUnavailableError):
             kit.summarize(scope=ANN, close=True)
-        assert [work.state for work in kit.work(scope=ANN)] == ["pending"]
+        assert [work.state for work in kit.work.list(scope=ANN)] == ["pending"]
 
         report = kit.summarize(scope=ANN)
 
         assert report.blocks == ("20250304_01",)
-        assert kit.work(scope=ANN) == ()
+        assert kit.work.list(scope=ANN) == ()
 
 
 @pytest.mark.parametrize("place", ["DigestAnswer", "ProposalAnswer"])
@@ -285,11 +285,11 @@ def test_a_digest_that_cannot_be_used_leaves_an_extractive_entry_and_can_be_retr
         kit.add_messages([said("I love hiking in the hills.")], scope=ANN)
         report = kit.summarize(scope=ANN, close=True)
         assert [work.state for work in report.work] == ["failed"]
-        assert [entry.extractor for entry in kit.blocks(scope=ANN)] == ["extractive"]
+        assert [entry.extractor for entry in kit.sources.blocks(scope=ANN)] == ["extractive"]
 
-        kit.retry(scope=ANN)
+        kit.work.retry(scope=ANN)
 
-        assert [entry.extractor for entry in kit.blocks(scope=ANN)] == ["scripted"]
+        assert [entry.extractor for entry in kit.sources.blocks(scope=ANN)] == ["scripted"]
         assert contents(kit) == {"Ann loves hiking."}
 
 
@@ -322,7 +322,7 @@ def test_an_id_that_was_not_shown_is_refused(tmp_path: Path, memory_id: str) -> 
             kit.summarize(scope=ANN, close=True)
 
         assert contents(kit) == {"Ann loves hiking."}
-        assert "unknown memory id" in kit.work(scope=ANN)[0].reason
+        assert "unknown memory id" in kit.work.list(scope=ANN)[0].reason
 
 
 @pytest.mark.requirement("X6")
@@ -456,7 +456,7 @@ def test_small_talk_costs_no_call(tmp_path: Path) -> None:
 
         assert model_of(kit).calls == ()
         assert report.blocks == ("20250304_01",)
-        assert len(kit.blocks(scope=ANN)) == 1
+        assert len(kit.sources.blocks(scope=ANN)) == 1
 
 
 @pytest.mark.requirement("B2")
@@ -487,7 +487,7 @@ def test_a_block_that_nobody_attends_to_costs_no_call_and_is_indexed_by_its_word
         kit.summarize(scope=ANN, close=True)
 
         assert model_of(kit).calls == ()
-        assert [block.summary for block in kit.blocks(scope=ANN)] == ["Ann: I love hiking in the hills."]
+        assert [block.summary for block in kit.sources.blocks(scope=ANN)] == ["Ann: I love hiking in the hills."]
 
 
 @pytest.mark.requirement("X8")
@@ -547,7 +547,7 @@ def test_tool_calls_are_counted_by_code(tmp_path: Path) -> None:
         kit.add_messages(block, scope=ANN)
         kit.summarize(scope=ANN, close=True)
 
-        (stats,) = kit.tool_stats(scope=ANN)
+        (stats,) = kit.tools.stats(scope=ANN)
         assert (stats.tool, stats.calls, stats.succeeded, stats.failed) == ("web_search", 3, 1, 2)
         assert stats.last_error == "Timeout after 30 s"
         assert stats.mean_seconds == 60
@@ -571,7 +571,7 @@ def test_calls_that_bear_one_id_each_go_as_their_own_result_says(tmp_path: Path)
         kit.add_messages(block, scope=ANN)
         kit.summarize(scope=ANN, close=True)
 
-        counted = {each.tool: (each.succeeded, each.failed, each.mean_seconds) for each in kit.tool_stats(scope=ANN)}
+        counted = {each.tool: (each.succeeded, each.failed, each.mean_seconds) for each in kit.tools.stats(scope=ANN)}
         assert counted == {"search": (2, 0, 60), "mail": (0, 2, 90)}
         assert contents(kit) == {"mail: 2/2 calls failed.", "search: 0/2 calls failed."}
 
@@ -591,7 +591,7 @@ def test_two_workers_on_one_scope_do_each_block_once(tmp_path: Path) -> None:
         first.summarize(scope=ANN, close=True)
 
         assert [memory.version for memory in first.memories(scope=ANN)] == [1]
-        assert first.work(scope=ANN) == ()
+        assert first.work.list(scope=ANN) == ()
 
 
 def test_a_memory_that_changed_meanwhile_sends_only_its_topic_back(tmp_path: Path) -> None:
@@ -627,4 +627,4 @@ def _corroborate(kit: MemoryKit) -> None:
         recorded_at=old.recorded_at,
         changes=(MemoryChange(memory=newer, expected_version=old.version, action="corroborate"),),
     )
-    kit._open_parts().archive.commit(changes)
+    kit.context.parts().archive.commit(changes)

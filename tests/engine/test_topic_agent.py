@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from remegraph import Hit, InputError, MemoryKit, NotFoundError, RecallFilter, RecallPolicy, Scope, Settings
 from remegraph.errors import NaiveTimeError
+from remegraph.kit import OpenOptions
 from remegraph.ports import Search, TopicReader
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import ANN, NOON, misled, open_kit, said
@@ -35,7 +36,7 @@ def saved(home: Path, topics: Mapping[str, Sequence[str]], **options: Any) -> Me
         embedder=None,
         index=InMemoryVectorIndex(),
         clock=FrozenClock(NOON),
-        new_id=SequentialIds(),
+        options=OpenOptions(new_id=SequentialIds()),
     )
     for topic, told in topics.items():
         for text in told:
@@ -50,20 +51,20 @@ def test_a_sub_agent_finds_memories_and_index_entries_of_its_topic_only(tmp_path
         kit.add_messages([said("I hate mushrooms."), said("I love mushrooms.", name="Bob", minutes=1)], scope=ANN)
         kit.summarize(scope=ANN, close=True)
 
-        agent = kit.topic_agent("personal:Ann", scope=ANN)
+        agent = kit.topics.agent("personal:Ann", scope=ANN)
         hits = agent.retrieve_by_query("mushrooms", limit_size=5, threshold=0.1)
 
         assert memories(hits) == ["Ann: I hate mushrooms."]
         assert [hit.record_id for hit in hits if hit.kind == "block"] == ["20250304_01"]
         with pytest.raises(NotFoundError):
-            kit.topic_agent("personal:Zoe", scope=ANN)
+            kit.topics.agent("personal:Zoe", scope=ANN)
 
 
 @pytest.mark.requirement("R9")
 def test_a_threshold_keeps_out_what_does_not_bear_on_the_query(tmp_path: Path) -> None:
     """Of a topic that knows nothing of the matter, the best hit is no answer: a share of it would let everything pass."""
     with saved(tmp_path, {"personal:Ann": FOODS}) as kit:
-        agent = kit.topic_agent("personal:Ann", scope=ANN)
+        agent = kit.topics.agent("personal:Ann", scope=ANN)
 
         assert memories(agent.retrieve_by_query("Does Ann hate mushrooms?")) == ["Ann hates mushrooms."]
         assert agent.retrieve_by_query("Which xylophone plays the sonata?") == ()
@@ -75,7 +76,7 @@ def test_the_limit_is_of_all_hits_and_the_best_come_first(tmp_path: Path) -> Non
     """Fifty hits are a page, five are a glance."""
     foods = [f"Ann likes soup number {number}." for number in range(8)]
     with saved(tmp_path, {"personal:Ann": foods}) as kit:
-        agent = kit.topic_agent("personal:Ann", scope=ANN)
+        agent = kit.topics.agent("personal:Ann", scope=ANN)
         every = agent.retrieve_by_query("Which soup does Ann like?", threshold=0)
         assert len(every) > len(foods)  # their index entries, too
 
@@ -102,7 +103,7 @@ def test_the_threshold_means_the_same_where_meaning_finds_what_words_do_not(tmp_
     with MemoryKit.open(home=tmp_path, model=None, embedder=Meaning(), index=InMemoryVectorIndex()) as kit:
         kit.save("food", "Ann hates mushrooms.", topic="personal:Ann", scope=ANN)
         kit.save("home", "Ann lives upstairs.", topic="personal:Ann", scope=ANN)
-        agent = kit.topic_agent("personal:Ann", scope=ANN)
+        agent = kit.topics.agent("personal:Ann", scope=ANN)
         assert memories(agent.retrieve_by_query("Is there any food to avoid?")) == ["Ann hates mushrooms."]
 
 
@@ -110,7 +111,7 @@ def test_the_threshold_means_the_same_where_meaning_finds_what_words_do_not(tmp_
 def test_recall_asks_the_sub_agent_that_a_caller_asks(tmp_path: Path) -> None:
     """What is offered to callers would else be a side door: another search beside that of the graph."""
     with saved(tmp_path / "open", {"personal:Ann": FOODS}) as kit:
-        agent = kit.topic_agent("personal:Ann", scope=ANN)
+        agent = kit.topics.agent("personal:Ann", scope=ANN)
         query = "Does Ann hate mushrooms?"
         by_graph = kit.recall(query, scope=ANN, topics=["personal:Ann"], k=2).memories
         assert [*map(called, by_graph[:2])] == [
@@ -123,7 +124,7 @@ def test_recall_asks_the_sub_agent_that_a_caller_asks(tmp_path: Path) -> None:
         assert memories(kit.recall(query, scope=ANN).memories)[0] == "Ann hates mushrooms."
         assert kit.recall("Which xylophone plays the sonata?", scope=ANN).memories == ()
         unsure = {"score": 0.4, "contributions": {"guess": 0.4}}
-        kit.register_agent("personal", lambda _search, topic: [hit.evolve(**unsure) for hit in topic.memories()])
+        kit.topics.register("personal", lambda _search, topic: [hit.evolve(**unsure) for hit in topic.memories()])
         assert kit.recall(query, scope=ANN).memories == ()  # nor does an agent of one's own get round it
 
 
@@ -161,7 +162,7 @@ async def test_a_sub_agent_reads_a_time_in_words_as_a_day_a_moment_or_a_range(
         kit.add_messages([said(text, minutes=at) for text, at in minutes.items()], scope=ANN)
         kit.add_messages([said("I love hiking.", minutes=0)], scope=ANN)
         kit.summarize(scope=ANN, close=True)
-        agent = await kit.atopic_agent("personal:Ann", scope=ANN)
+        agent = await kit.topics.aagent("personal:Ann", scope=ANN)
 
         hits = agent.time_aware_retrieve(time)
         assert memories(hits) == found
@@ -175,7 +176,7 @@ def test_of_a_moment_a_sub_agent_tells_what_was_being_talked_of(tmp_path: Path) 
     with open_kit(tmp_path) as kit:
         kit.add_messages([said("I hate mushrooms."), said("I love hiking.", minutes=4)], scope=ANN)
         kit.summarize(scope=ANN, close=True)
-        hits = kit.topic_agent("personal:Ann", scope=ANN).time_aware_retrieve(NOON + timedelta(minutes=2))
+        hits = kit.topics.agent("personal:Ann", scope=ANN).time_aware_retrieve(NOON + timedelta(minutes=2))
         assert memories(hits) == ["Ann: I hate mushrooms.\nI love hiking."]
 
 
@@ -183,7 +184,7 @@ def test_of_a_moment_a_sub_agent_tells_what_was_being_talked_of(tmp_path: Path) 
 async def test_sync_and_async_sub_agents_find_the_same(tmp_path: Path) -> None:
     """An agent in an event loop reads its topics as one in a thread does."""
     with saved(tmp_path, {"personal:Ann": FOODS}) as kit:
-        agent = kit.topic_agent("personal:Ann", scope=ANN)
+        agent = kit.topics.agent("personal:Ann", scope=ANN)
         assert await agent.aretrieve_by_query("bread", 5, 0.2) == agent.retrieve_by_query("bread", 5, 0.2) != ()
         assert await agent.amemories(2) == agent.memories(2)
         (block_id,) = agent.memories(1)[0].block_ids
@@ -221,7 +222,7 @@ def test_bad_input_to_a_sub_agent_gets_a_typed_error(
 ) -> None:
     """A raw TypeError from within tells nobody what to give."""
     with saved(tmp_path, {"personal:Ann": FOODS}) as kit, pytest.raises(error, match=told):
-        ask(kit.topic_agent("personal:Ann", scope=ANN))
+        ask(kit.topics.agent("personal:Ann", scope=ANN))
 
 
 # ------------------------------------------------------------------------------------- agents of one's own
@@ -239,7 +240,7 @@ async def test_sub_agents_read_side_by_side(tmp_path: Path) -> None:
     topics = {"personal:Ann": FOODS[:1], "task:cooking": FOODS[1:2], "tool:oven": FOODS[2:]}
     with saved(tmp_path, topics) as kit:
         for kind in ("personal", "task", "tool"):
-            kit.register_agent(kind, waits)
+            kit.topics.register(kind, waits)
         for recall in (
             kit.recall("mushrooms figs bread", scope=ANN),
             await kit.arecall("mushrooms figs bread", scope=ANN),
@@ -259,7 +260,7 @@ def test_an_agent_of_ones_own_reads_its_topic_alone_and_cannot_write(tmp_path: P
 
     with saved(tmp_path, {"personal:Ann": FOODS, "personal:Bob": ["Bob hates figs."]}) as kit:
         kit.save("other", "Ann of another tenant.", topic="personal:Ann", scope=Scope(user="ann", tenant="other"))
-        kit.register_agent("personal:ann", looks)  # keys are written as people write names
+        kit.topics.register("personal:ann", looks)  # keys are written as people write names
         recall = kit.recall("What does Ann hate?", scope=ANN, topics=["personal:Ann"])
         assert {*memories(recall.memories)} == {*FOODS}
         (topic,) = seen
@@ -272,8 +273,8 @@ def test_an_agent_of_ones_own_reads_its_topic_alone_and_cannot_write(tmp_path: P
 def test_an_agent_of_ones_own_keeps_within_what_is_asked(tmp_path: Path) -> None:
     """A filter of the caller's holds whoever retrieves."""
     with saved(tmp_path, {"personal:Ann": FOODS}) as kit:
-        everything = kit.topic_agent("personal:Ann", scope=ANN).memories()
-        kit.register_agent("personal", lambda _search, _topic: everything)
+        everything = kit.topics.agent("personal:Ann", scope=ANN).memories()
+        kit.topics.register("personal", lambda _search, _topic: everything)
         assert kit.recall("mushrooms", scope=ANN, time_start=NOON + timedelta(days=1)).memories == ()
         assert (
             kit.recall("mushrooms", scope=ANN, only=RecallFilter(tags=("none",)), topics=["personal:Ann"]).memories
@@ -303,7 +304,7 @@ def test_what_an_agent_of_ones_own_returns_is_held_against_the_ledger(tmp_path: 
             yield hit.evolve(record_id=told.memory_id, score=float("nan"))
             yield "no hit at all"
 
-        kit.register_agent("personal:Ann", forges)
+        kit.topics.register("personal:Ann", forges)
         recall = kit.recall("Ann", scope=ANN, topics=["personal:Ann"])
         assert memories(recall.memories) == [kept.content]
         assert recall.memories[0].score == 1.0
@@ -322,7 +323,7 @@ def test_an_agent_of_ones_own_cannot_bring_what_is_in_quarantine(tmp_path: Path)
         def brings(_search: Search, topic: TopicReader) -> list[Hit]:
             return [hit.evolve(record_id=poisoned.memory_id, score=1.0) for hit in topic.memories(1)]
 
-        kit.register_agent(poisoned.topic.key, brings)
+        kit.topics.register(poisoned.topic.key, brings)
         recall = kit.recall("figs", scope=ANN, topics=[poisoned.topic.key])
         assert recall.memories == ()
         assert "1 of its hits" in recall.degraded[0]
@@ -341,11 +342,11 @@ async def test_an_agent_of_ones_own_that_fails_is_reported_and_its_topic_searche
 
     with saved(tmp_path, {"personal:Ann": FOODS}) as kit:
         for agent, told in ((fails, "KeyError: 'prices'"), (lambda *_: None, "TypeError")):
-            kit.register_agent("personal:Ann", agent)  # type: ignore[arg-type]
+            kit.topics.register("personal:Ann", agent)  # type: ignore[arg-type]
             for recall in (kit.recall("mushrooms", scope=ANN), await kit.arecall("mushrooms", scope=ANN)):
                 assert recall.memories[0].text == "Ann hates mushrooms."
                 assert recall.degraded[0].startswith(f"sub agent of personal:Ann: {told}")
-        kit.register_agent("personal:Ann", never_ends)
+        kit.topics.register("personal:Ann", never_ends)
         assert {*memories(kit.recall("mushrooms", scope=ANN).memories)} == {*FOODS}
 
 
@@ -355,9 +356,9 @@ def test_a_key_that_names_no_topic_is_refused_at_registration(tmp_path: Path, ke
     """An agent under a wrong key would never be asked, and nobody would know."""
     with open_kit(tmp_path) as kit:
         with pytest.raises(InputError):
-            kit.register_agent(key, lambda _search, _topic: ())
+            kit.topics.register(key, lambda _search, _topic: ())
         with pytest.raises(InputError, match="is called"):
-            kit.register_agent("personal:Ann", "an agent")  # type: ignore[arg-type]
+            kit.topics.register("personal:Ann", "an agent")  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------------------------- which topics are asked
@@ -391,5 +392,5 @@ def test_an_agent_of_ones_own_is_asked_where_only_the_description_fits(tmp_path:
     """Its way to retrieve may need no word of the question."""
     with saved(tmp_path, {"tool:oven": ["Bake at 220 degrees."], "task:soup": ["Salt it late."]}) as kit:
         query = "Any experience?"
-        kit.register_agent("tool:oven", lambda _search, topic: topic.memories())
+        kit.topics.register("tool:oven", lambda _search, topic: topic.memories())
         assert memories(kit.recall(query, scope=ANN).memories) == ["Bake at 220 degrees."]

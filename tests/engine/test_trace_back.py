@@ -160,17 +160,23 @@ async def test_a_message_knows_its_block(tmp_path: Path) -> None:
     """From a line found to the conversation around it: the way up must not be a search, either."""
     with moved(tmp_path) as kit:
         (said_first, *rest) = kit.messages(scope=ANN)
-        block = kit.block_of(said_first, scope=ANN)
+        block = kit.sources.block_of(said_first, scope=ANN)
         assert block is not None
         assert block.block_id == "20250304_01"
-        assert kit.block_of(said_first.message_id, scope=ANN) == await kit.ablock_of(said_first, scope=ANN) == block
-        assert [each.message_id for each in kit.retrieve_block(block.block_id, scope=ANN)] == [said_first.message_id]
-        assert kit.block_of(rest[0], scope=ANN) is None  # it waits for one
+        assert (
+            kit.sources.block_of(said_first.message_id, scope=ANN)
+            == await kit.sources.ablock_of(said_first, scope=ANN)
+            == block
+        )
+        assert [each.message_id for each in kit.sources.retrieve_block(block.block_id, scope=ANN)] == [
+            said_first.message_id
+        ]
+        assert kit.sources.block_of(rest[0], scope=ANN) is None  # it waits for one
 
         kit.summarize(scope=ANN, close=True)
         hits = kit.recall("Is anybody at home?", scope=ANN, depth="messages").messages
         for hit in hits:
-            held = kit.block_of(hit, scope=ANN)
+            held = kit.sources.block_of(hit, scope=ANN)
             assert held is not None
             assert hit.block_ids == (held.block_id,)
             assert held.first_seq <= hit.seq <= held.last_seq
@@ -183,12 +189,12 @@ def test_the_block_of_a_message_is_told_to_nobody_else(tmp_path: Path) -> None:
         message = kit.messages(scope=ANN)[0]
         for scope in (Scope(user="bob", agent="remy"), Scope(user="ann", agent="remy", tenant="other")):
             with pytest.raises(NotFoundError):
-                kit.block_of(message, scope=scope)
+                kit.sources.block_of(message, scope=scope)
         memory = kit.recall("Where is the home of Ann?", scope=ANN).memories[0]
         wrong: list[object] = [memory, None, 7]
         for each in wrong:
             with pytest.raises(InputError):
-                kit.block_of(each, scope=ANN)  # type: ignore[arg-type]
+                kit.sources.block_of(each, scope=ANN)  # type: ignore[arg-type]
         assert isinstance(memory, Hit)
 
 
@@ -207,7 +213,7 @@ def test_of_blocks_that_overlap_a_message_belongs_to_the_one_where_it_was_new(tm
         kit.summarize(scope=ANN, close=True)
         blocks = {}
         for message in kit.messages(scope=ANN):
-            block = kit.block_of(message, scope=ANN)
+            block = kit.sources.block_of(message, scope=ANN)
             assert block is not None
             blocks[message.seq] = block
         assert len({block.block_id for block in blocks.values()}) > 1

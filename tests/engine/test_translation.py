@@ -20,7 +20,7 @@ def test_entities_are_read_without_a_model_and_relations_are_not_guessed(tmp_pat
     with MemoryKit.open(tmp_path, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
         kit.add_messages([said(WORDS)], scope=ANN)
         kit.summarize(scope=ANN, close=True)
-        (entry,) = kit.blocks(scope=ANN)
+        (entry,) = kit.sources.blocks(scope=ANN)
         (memory,) = kit.memories(scope=ANN)
     assert set(entry.entities) >= {"Siemens", "Tom", "Lena", "Porto"}
     assert (memory.canonical_topic, memory.slot_value) == ("", "")

@@ -10,6 +10,7 @@ import pytest
 from remegraph import AgentMemorySettings, ExtractionPolicy, Scope, Settings, SetupError
 from remegraph.engine.frame import RECALLED, framed, short_id, shown_records
 from remegraph.engine.retrieval.context import assemble
+from remegraph.kit import SaveOptions
 from remegraph.kit.providers import Thinkers
 from remegraph.models import Hit, Partition
 from remegraph.prompts import load
@@ -115,8 +116,8 @@ def test_an_agent_that_saves_itself_costs_no_call_and_nothing_is_made_up(
         report = kit.summarize(scope=ANN, close=True)
 
         assert (report.usage.calls, report.created, kit.memories(scope=ANN)) == ((), 0, ())
-        assert [entry.extractor for entry in kit.blocks(scope=ANN)] == ["extractive"]
-        saved = kit.save("tea", "I learned that Ann loves tea.", scope=ANN, by_model=True).memory
+        assert [entry.extractor for entry in kit.sources.blocks(scope=ANN)] == ["extractive"]
+        saved = kit.save("tea", "I learned that Ann loves tea.", scope=ANN, options=SaveOptions(by_model=True)).memory
         stated = kit.save("tea", "Ann drinks coffee at work.", scope=ANN).memory
 
     assert saved is not None
@@ -133,7 +134,7 @@ def test_what_failed_is_not_tried_again_for_an_agent_that_now_saves_itself(tmp_p
         kit.add_messages([said("I love hiking in the hills.")], scope=ANN)
         assert [work.state for work in kit.summarize(scope=ANN, close=True).work] == ["failed"]
     with open_kit(tmp_path, {}, agent=writing("tool-call")) as kit:
-        assert kit.retry(scope=ANN).usage.calls == ()
+        assert kit.work.retry(scope=ANN).usage.calls == ()
 
 
 @pytest.mark.requirement("F1")
@@ -286,8 +287,8 @@ def test_nothing_is_learned_from_what_was_merely_recalled(tmp_path: Path, with_m
         kit.summarize(scope=ANN, close=True)
         learned = [memory.content for memory in kit.memories(scope=ANN)]
         calls = model_of(kit).calls if with_model else ()
-        (stats,) = kit.tool_stats(scope=ANN)
-        (block,) = kit.blocks(scope=ANN)
+        (stats,) = kit.tools.stats(scope=ANN)
+        (block,) = kit.sources.blocks(scope=ANN)
         assert len(kit.messages("main", scope=ANN)) == 4
 
         kit.add_messages([pasted], scope=ANN, thread="pasted")  # a block of nothing else

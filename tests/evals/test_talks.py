@@ -370,9 +370,9 @@ def test_the_agent_says_what_the_dialogue_says_tool_calls_included(folder: Path,
         _systems._talked(kit, dialogue, clock)
         clock.move(timedelta(hours=1))  # what was said last is a block once nobody speaks
         kit.drain()
-        blocks = kit.blocks(scope=dialogue.scope)
+        blocks = kit.sources.blocks(scope=dialogue.scope)
         held_there = [
-            message for block in blocks for message in kit.retrieve_block(block.block_id, scope=dialogue.scope)
+            message for block in blocks for message in kit.sources.retrieve_block(block.block_id, scope=dialogue.scope)
         ]
     heard = {each.message_id: each for each in held_there}
     assert heard.keys() == {message["id"] for message in dialogue.messages} | {"m8-end"}

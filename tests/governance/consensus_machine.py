@@ -220,12 +220,12 @@ class ConsensusMachine(SharingMachine):
         ]
         tries: list[Callable[[], object]] = [
             lambda: kit.forget(key, scope=scope),
-            lambda: kit.activate(key, scope=scope),
-            lambda: kit.promote(key, scope=scope, reason="x"),
+            lambda: kit.retention.activate(key, scope=scope),
+            lambda: kit.rules.promote(key, scope=scope, reason="x"),
             lambda: kit.governance.restore(key, 1, scope=scope),
             lambda: kit.save("note", "Nothing at all.", scope=scope, supersedes=[key]),
             lambda: kit.sharing.approve(key, scope=scope, actor=str(scope.agent)),
-            lambda: kit.link(key, "contradicts", self.chance.choice(list(self.books)), scope=scope),
+            lambda: kit.topics.link(key, "contradicts", self.chance.choice(list(self.books)), scope=scope),
             *(lambda change=change: self._commit_alone(change) for change in forged),
         ]
         if head.status == "deleted":  # forgetting what is gone changes nothing, and says so
@@ -241,7 +241,7 @@ class ConsensusMachine(SharingMachine):
         """Months pass, and maintenance archives what nobody used."""
         if self.chance.random() < 0.1:
             self.clock.move(timedelta(days=self.chance.choice((1, 30))))
-            self.kit.maintain(scope=self.chance.choice(SCOPES))
+            self.kit.retention.maintain(scope=self.chance.choice(SCOPES))
             for fact in self.facts.values():
                 (fact.memory,) = self.archive.memories([fact.owner.partition()], ids=[fact.memory.memory_id])
 

@@ -10,6 +10,7 @@ from typing import Any
 from remegraph import MemoryKit, Scope
 from remegraph.models import ChangeSet, Cut, Evidence, Memory, MemoryChange, Message, Proposal, Topic
 from remegraph.testing import FrozenClock
+from tests.talk import packed
 
 __all__ = ["HOUR", "LISBON", "NUMBERS", "PORTO", "Crew"]
 
@@ -33,14 +34,14 @@ class Crew:
         """Let a person tell an agent something, an hour after what came before."""
         self.clock.move(HOUR)
         home = {"slot": "ann:lives_in", "value": content} if content.startswith("Ann lives in ") else {}
-        memory = self.kit.save("note", content, scope=scope, **(home | fields)).memory
+        memory = self.kit.save("note", content, scope=scope, **packed(home | fields)).memory
         assert memory is not None
         return memory
 
     def learned(self, scope: Scope, said: Message | None = None, **fields: Any) -> Memory:
         """Write a memory as it is given, with a message that bears it out."""
         self.clock.move(HOUR)
-        archive, now = self.kit._open_parts().archive, self.clock()
+        archive, now = self.kit.context.parts().archive, self.clock()
         partition, name = scope.partition(), f"{scope.user} {scope.agent} {next(NUMBERS)}"
         text = str(fields.get("content", LISBON))
         message = said or Message(message_id=name, role="user", content=text, time=now, thread=name)
@@ -67,7 +68,7 @@ class Crew:
 
     def commit(self, *changes: MemoryChange) -> None:
         """Commit changes that no verb makes."""
-        self.kit._open_parts().archive.commit(
+        self.kit.context.parts().archive.commit(
             ChangeSet(operation_id=f"o{next(NUMBERS)}", actor="test", recorded_at=self.clock(), changes=changes)
         )
 

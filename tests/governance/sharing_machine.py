@@ -70,7 +70,7 @@ class SharingMachine:
         self.kit = kit
         self.clock = clock
         self.chance = random.Random(seed)
-        self.archive = kit._open_parts().archive
+        self.archive = kit.context.parts().archive
         self.facts: dict[str, Fact] = {}
         self.grants: dict[str, Grant] = {}
         self.revoked: set[str] = set()
@@ -188,10 +188,10 @@ class SharingMachine:
         refused: list[Callable[[], object]] = [
             lambda: sharing.grant("eve" if scope.agent != "eve" else "ada", scope=scope, memory_ids=[key],
                                   layers=LAYERS, reason="mine now", actor="ann"),
-            lambda: self.kit.used([key], scope=scope),
+            lambda: self.kit.retention.used([key], scope=scope),
             lambda: self.kit.restore(key, scope=scope),
             lambda: self.kit.governance.restore(key, 1, scope=scope),
-            lambda: self.kit.promote(key, scope=scope, reason="mine now"),
+            lambda: self.kit.rules.promote(key, scope=scope, reason="mine now"),
             *(lambda given=given: sharing.revoke(given, scope=scope, reason="x", actor="x")
               for given, grant in self.grants.items() if grant.giver == fact.owner.partition()),
         ]  # fmt: skip
@@ -237,7 +237,7 @@ class SharingMachine:
         reads: tuple[Callable[[], object], ...] = (
             lambda: self.kit.trace(key, scope=scope),
             lambda: self.kit.explain(key, scope=scope),
-            lambda: self.kit.metadata(key, scope=scope),
+            lambda: self.kit.retention.metadata(key, scope=scope),
             lambda: self.kit.governance.archaeology(key, scope=scope),
             lambda: self.kit.governance.diff(key, fact.memory.version, fact.memory.version, scope=scope),
         )

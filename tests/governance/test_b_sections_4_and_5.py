@@ -62,8 +62,8 @@ def test_every_line_of_both_sections_has_its_test() -> None:
 def test_m1_is_not_shared(crew: Crew) -> None:
     """M1 ❌: what one agent senses no other one can read, be granted, or agree on."""
     kit = crew.kit
-    kit.sense("The lighthouse blinks thrice.", scope=crew.scout, attention=0.01)
-    assert kit.working(scope=crew.writer) == kit.working(scope=crew.scout) == ()
+    kit.working.sense("The lighthouse blinks thrice.", scope=crew.scout, attention=0.01)
+    assert kit.working.chunks(scope=crew.writer) == kit.working.chunks(scope=crew.scout) == ()
     assert kit.recall("lighthouse", scope=crew.writer, depth="messages").context == ""
     with pytest.raises(InputError, match="sensory"):
         kit.sharing.grant("writer", scope=crew.scout, layers=["sensory"], reason="x", actor="ann")
@@ -73,9 +73,9 @@ def test_m1_is_not_shared(crew: Crew) -> None:
 def test_m2_is_not_shared(crew: Crew) -> None:
     """M2 ❌: what one agent has in mind no other one can read, be granted, or agree on."""
     kit = crew.kit
-    kit.sense("The lighthouse blinks thrice.", scope=crew.scout, task="harbour", attention=0.9)
-    assert len(kit.working(scope=crew.scout, task="harbour")) == 1
-    assert kit.working(scope=crew.writer, task="harbour") == ()
+    kit.working.sense("The lighthouse blinks thrice.", scope=crew.scout, task="harbour", attention=0.9)
+    assert len(kit.working.chunks(scope=crew.scout, task="harbour")) == 1
+    assert kit.working.chunks(scope=crew.writer, task="harbour") == ()
     assert kit.recall("lighthouse", scope=crew.writer, task="harbour").working == ()
     with pytest.raises(InputError, match="working"):
         kit.sharing.grant("writer", scope=crew.scout, layers=["working"], reason="x", actor="ann")
@@ -167,7 +167,7 @@ def test_private_experience_never_pollutes_ltm_directly(crew: Crew) -> None:
     kit.summarize(scope=crew.scout, close=True)
     crew.saved(crew.scout, LISBON)
     crew.clock.move(timedelta(days=1))
-    kit.maintain(scope=crew.scout)
+    kit.retention.maintain(scope=crew.scout)
     assert kit.memories(scope=crew.scout)
     assert kit.memories(scope=crew.third) == ()
     assert crew.found(crew.third, "roses Lisbon") == []
@@ -256,7 +256,7 @@ def test_full_text_search_is_no_store_of_texts(crew: Crew) -> None:
     """❌ 把 ES / Mongo 当万能全文存储: the index holds the stems of words, and can be made anew from the ledger."""
     sentence = f"The gardener of {crew.scout.user} was counting magnolias."
     crew.saved(crew.scout, sentence)
-    with crew.kit._open_parts().archive.database.read() as connection:
+    with crew.kit.context.parts().archive.database.read() as connection:
         names = connection.execute(
             text("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'texts%' AND name <> 'texts_fts'")
         )

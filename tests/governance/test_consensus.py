@@ -51,8 +51,8 @@ def test_what_one_agent_proposes_nobody_recalls(crew: Crew) -> None:
     assert crew.found(crew.third, only=RecallFilter(known_at=crew.clock())) == []
     assert crew.kit.recall("Lisbon", scope=crew.third, depth="messages").context == ""
     assert not crew.kit.inject("Where does Ann live?", scope=crew.third, always=True).shown
-    assert crew.kit.active(scope=crew.third) == ()
-    archive = crew.kit._open_parts().archive
+    assert crew.kit.retention.active(scope=crew.third) == ()
+    archive = crew.kit.context.parts().archive
     assert [*archive.match([proposal.memory.partition], "memory", ["lisbon"])[0].record_ids] == []
 
 
@@ -366,10 +366,10 @@ def _verbs(crew: Crew, name: str, other: str) -> dict[str, Callable[[], object]]
     return {
         "forget": lambda: kit.forget(name, scope=scout),
         "replace": lambda: kit.save("note", "Ann moved to Faro.", scope=scout, supersedes=[name]),
-        "activate": lambda: kit.activate(name, scope=scout),
-        "deactivate": lambda: kit.deactivate(name, scope=scout),
-        "promote": lambda: kit.promote(name, scope=scout, reason="x"),
-        "link": lambda: kit.link(name, "related", other, scope=scout),
+        "activate": lambda: kit.retention.activate(name, scope=scout),
+        "deactivate": lambda: kit.retention.deactivate(name, scope=scout),
+        "promote": lambda: kit.rules.promote(name, scope=scout, reason="x"),
+        "link": lambda: kit.topics.link(name, "related", other, scope=scout),
         "resolve": lambda: kit.conflicts.resolve(
             conflict.conflict_id, "supersede", scope=scout, by="scout", by_model=True
         ),
@@ -406,7 +406,7 @@ def test_a_person_changes_what_is_shared(crew: Crew) -> None:
 def test_agents_that_are_declared_one_team_write_their_library_at_once(crew: Crew) -> None:
     """Who sets library="shared" says that they all speak with one voice."""
     team = crew.scout.evolve(agent="team")
-    memory = crew.saved(crew.kit.library(team), LISBON)
+    memory = crew.saved(crew.kit.context.library(team), LISBON)
     assert crew.found(crew.third) == [LISBON]
     with pytest.raises(InputError, match="shared already"):
         crew.kit.sharing.propose(memory.memory_id, scope=team, reason="x")
@@ -419,7 +419,7 @@ def test_time_moves_what_is_shared_and_any_agent_brings_it_back(crew: Crew) -> N
     """To fade is nobody's word, and the words that were agreed on are the same when they come back."""
     agreed = crew.agreed()
     crew.clock.move(timedelta(days=4000))
-    crew.kit.maintain(scope=crew.scout)
+    crew.kit.retention.maintain(scope=crew.scout)
     assert crew.head(agreed.proposal_id).status == "archived"
     assert crew.kit.restore(agreed.proposal_id, scope=crew.third).status == "active"
     instead = crew.agreed(PORTO, replaces=agreed.proposal_id, expected_version=agreed.memory.version)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from remegraph import ConflictError, InputError, MemoryKit, NotFoundError, Scope, Settings
 from remegraph.engine.disputes import Disputes
+from remegraph.kit import SaveOptions
 from remegraph.models import ChangeSet, Conflict, Decision, Memory, Receipt, SaveResult
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.retention.skilled import deploying, step
@@ -157,7 +158,14 @@ def test_a_core_rule_and_knowledge_stay_what_they_are_when_contradicted(kit: Mem
     """Nobody shakes a rule by saying the contrary; it is only put on the list."""
     save(kit, SMALL, ann, importance=0.95)
     save(kit, LARGE, ann)
-    kit.save("note", "The shop is open.", scope=ann, usage="knowledge", slot="shop:open", value="The shop is open.")
+    kit.save(
+        "note",
+        "The shop is open.",
+        scope=ann,
+        slot="shop:open",
+        value="The shop is open.",
+        options=SaveOptions(usage="knowledge"),
+    )
     save(kit, "The shop is closed.", ann)
     policy = "The server has 16 GB of memory."
     kit.save("note", policy, scope=ann, memory_class="policy", slot="server:memory", value=policy)
@@ -175,7 +183,7 @@ class _OnceChanged:
 
     def __init__(self, kit: MemoryKit, content: str, scope: Scope) -> None:
         self._kit = kit
-        self._archive = kit._open_parts().archive
+        self._archive = kit.context.parts().archive
         self._left = [(content, scope)]
 
     def __getattr__(self, name: str) -> Any:
@@ -205,7 +213,7 @@ def test_a_dispute_waits_for_nobody_who_changes_the_other_memory(kit: MemoryKit,
         }
     )
     archive = _OnceChanged(kit, SMALL, ann)
-    weighed, _ = Disputes(cast("Any", archive), kit._open_parts().searcher).commit(create)
+    weighed, _ = Disputes(cast("Any", archive), kit.context.parts().searcher).commit(create)
     assert [link.type for link in weighed.links] == ["contradicts"]
     assert memories(kit, ann)[SMALL].status == "disputed"
     assert memories(kit, ann)[SMALL].merges == 1
@@ -299,7 +307,7 @@ def test_deciding_the_same_twice_changes_nothing_and_otherwise_is_refused(kit: M
 def test_a_decision_about_words_that_changed_since_is_refused(kit: MemoryKit, ann: Scope) -> None:
     """Nobody decides what he has not read."""
     conflict = halls(kit, ann)
-    archive = kit._open_parts().archive
+    archive = kit.context.parts().archive
     new = conflict.newer.evolve(version=conflict.newer.version + 1, content="The hall seats 330 guests, standing.")
     archive.commit(
         ChangeSet.model_validate(

@@ -65,23 +65,23 @@ def tell(kit: MemoryKit) -> None:
 
 
 def contents(kit: MemoryKit, scope: Scope = ANN) -> set[str]:
-    return {memory.content for memory in kit._open_parts().archive.memories([scope.partition()])}
+    return {memory.content for memory in kit.context.parts().archive.memories([scope.partition()])}
 
 
 def everything(kit: MemoryKit) -> str:
     """All text that the ledger holds, of all tables."""
-    with kit._open_parts().archive.database.read() as connection:
+    with kit.context.parts().archive.database.read() as connection:
         rows = (row for table in metadata.tables.values() for row in connection.execute(select(table)))
         return "\n".join(str(tuple(row)) for row in rows).lower()
 
 
 def healthy(kit: MemoryKit) -> bool:
-    kit._open_parts().projection.sync()
+    kit.context.parts().projection.sync()
     return kit.admin.verify().differences == ()
 
 
 def memory_of(kit: MemoryKit, word: str) -> Memory:
-    (found,) = (each for each in kit._open_parts().archive.memories([ANN.partition()]) if word in each.content)
+    (found,) = (each for each in kit.context.parts().archive.memories([ANN.partition()]) if word in each.content)
     return found
 
 
@@ -120,7 +120,7 @@ def conclusion(sources: list[Memory], says: str) -> ChangeSet:
 
 def test_a_message_takes_what_was_made_of_it_and_leaves_the_rest(kit: MemoryKit) -> None:
     """One sentence said by mistake must not cost a whole conversation, nor live on in what was made of it."""
-    archive = kit._open_parts().archive
+    archive = kit.context.parts().archive
     before = archive.blocks([ANN.partition()], message_ids=["rows"])[0]
     columns = archive.layout(ANN.partition()).seqs.tolist()
     gone = archive.messages([ANN.partition()], ids=["rows"])[0].seq
@@ -130,7 +130,7 @@ def test_a_message_takes_what_was_made_of_it_and_leaves_the_rest(kit: MemoryKit)
     assert "zanzibar" not in everything(kit)
     assert archive.layout(ANN.partition()).seqs.tolist() == [seq for seq in columns if seq != gone]
     assert contents(kit) == {f"Ann: {TEA}", "Ann: I play chess on Sundays.", "(erased)"}
-    assert kit._open_parts().archive.memories([ANN.partition()], ids=[erased])[0].status == "erased"
+    assert kit.context.parts().archive.memories([ANN.partition()], ids=[erased])[0].status == "erased"
     (after,) = archive.blocks([ANN.partition()], message_ids=["tea"])
     assert after.block_id != before.block_id
     assert archive.summaries([ANN.partition()], ids=[after.block_id]) == ()
@@ -146,10 +146,10 @@ def test_a_message_goes_with_all_that_its_host_put_in_its_place(kit: MemoryKit) 
     """Hosts know a message by one id, however often it was edited; each edit is a record of its own here."""
     for words in ("I keep a canoe in Lagos.", "I keep a canoe in Lagos, in truth.", "I keep nothing."):
         kit.capture([{"id": "edited", "role": "user", "content": words}], scope=ANN)
-    assert len(kit.retrieve_message("I keep ", scope=ANN)) == 2  # the older forms are hidden
+    assert len(kit.sources.retrieve_message("I keep ", scope=ANN)) == 2  # the older forms are hidden
     assert kit.admin.erase(ANN, message_ids=["edited"]).complete
     assert "canoe" not in everything(kit)
-    assert [message.text for message in kit.retrieve_message("I keep ", scope=ANN)] == [ROWS]
+    assert [message.text for message in kit.sources.retrieve_message("I keep ", scope=ANN)] == [ROWS]
     kit.capture([{"id": "edited", "role": "user", "content": "I keep a canoe in Lagos, in truth."}], scope=ANN)
     assert "canoe" not in everything(kit)
     assert healthy(kit)
@@ -170,18 +170,20 @@ def test_a_memory_goes_and_its_messages_stay(kit: MemoryKit) -> None:
     gone = memory_of(kit, "rowing").memory_id
     receipt = kit.admin.erase(ANN, memory_ids=[gone])
     assert receipt.complete
-    assert [each.content for each in kit._open_parts().archive.messages([ANN.partition()], ids=["rows"])] == [ROWS]
+    assert [each.content for each in kit.context.parts().archive.messages([ANN.partition()], ids=["rows"])] == [ROWS]
     assert kit.summarize(scope=ANN, close=True).created == 0
-    assert [version.content for version in kit._open_parts().archive.versions([ANN.partition()], gone)] == ["(erased)"]
+    assert [version.content for version in kit.context.parts().archive.versions([ANN.partition()], gone)] == [
+        "(erased)"
+    ]
     assert healthy(kit)
 
 
 def test_a_conclusion_lives_on_with_words_from_the_rest_of_its_sources(kit: MemoryKit) -> None:
     """What was abstracted from several memories, without a word of the one that goes, is still true of the others."""
     sources = [memory_of(kit, word) for word in ("Uji", "rowing", "chess")]
-    kit._open_parts().archive.commit(conclusion(sources, "Ann likes quiet, and chess."))
+    kit.context.parts().archive.commit(conclusion(sources, "Ann likes quiet, and chess."))
     kit.admin.erase(ANN, message_ids=["rows"])
-    long = kit._open_parts().archive.memories([ANN.partition()], ids=["long"])[0]
+    long = kit.context.parts().archive.memories([ANN.partition()], ids=["long"])[0]
     assert long.live
     assert "rowing" not in long.to_json()
     assert long.content == "Ann likes quiet, and chess."
@@ -192,16 +194,16 @@ def test_a_conclusion_lives_on_with_words_from_the_rest_of_its_sources(kit: Memo
     assert {item.message_id for item in long.evidence} == {"tea", "chess"}
     assert healthy(kit)
     kit.admin.erase(ANN, message_ids=["tea"])
-    assert kit._open_parts().archive.memories([ANN.partition()], ids=["long"])[0].status == "erased"
+    assert kit.context.parts().archive.memories([ANN.partition()], ids=["long"])[0].status == "erased"
     assert healthy(kit)
 
 
 def test_a_conclusion_that_says_what_only_the_erased_source_said_goes(kit: MemoryKit) -> None:
     """Nobody but a model could say it anew, and none is asked; what remains may be concluded from again."""
     sources = [memory_of(kit, word) for word in ("Uji", "rowing", "chess")]
-    kit._open_parts().archive.commit(conclusion(sources, "Ann likes quiet: rowing, and chess."))
+    kit.context.parts().archive.commit(conclusion(sources, "Ann likes quiet: rowing, and chess."))
     kit.admin.erase(ANN, message_ids=["rows"])
-    assert kit._open_parts().archive.memories([ANN.partition()], ids=["long"])[0].status == "erased"
+    assert kit.context.parts().archive.memories([ANN.partition()], ids=["long"])[0].status == "erased"
     assert "rowing" not in everything(kit)
     assert healthy(kit)
 
@@ -251,7 +253,7 @@ def test_a_memory_of_two_messages_keeps_the_words_of_the_one_that_remains() -> N
 
 def test_what_two_people_told_a_team_stays_as_the_other_told_it(kit: MemoryKit) -> None:
     """A team's memory belongs to nobody alone: it loses one witness, not itself."""
-    archive = kit._open_parts().archive
+    archive = kit.context.parts().archive
     team = Partition(tenant="default", user=None, agent="remy")
     evidence = [
         Evidence(
@@ -285,7 +287,7 @@ def test_a_person_goes_whole_and_may_come_back_as_a_stranger(kit: MemoryKit, tmp
         assert contents(other)
         assert kit.admin.erase(PERSON).complete
         assert '"ann"' not in everything(kit)
-        assert "ann" not in {partition.user for partition in kit._open_parts().archive.partitions()}
+        assert "ann" not in {partition.user for partition in kit.context.parts().archive.partitions()}
         assert contents(kit, BOB) == {f"Bob: {PARIS}"}
         assert healthy(kit)
         other.add_messages([said("I love cocoa.", message_id="new")], scope=ANN)
@@ -375,7 +377,7 @@ def test_the_journal_keeps_who_did_what_and_nothing_that_a_guess_could_be_checke
     """An auditor sees that something was there and was erased; nobody can try words on its digest."""
     erased = memory_of(kit, "rowing")
     receipt = kit.admin.erase(ANN, memory_ids=[erased.memory_id])
-    archive = kit._open_parts().archive
+    archive = kit.context.parts().archive
     events = archive.events([ANN.partition()], record_id=erased.memory_id)
     assert [event.action for event in events][-1] == "erase"
     assert {event.digest for event in events[:-1]} == {""}
@@ -385,7 +387,7 @@ def test_the_journal_keeps_who_did_what_and_nothing_that_a_guess_could_be_checke
 
 def test_a_receipt_names_each_place_and_what_a_look_found_left_there(kit: MemoryKit) -> None:
     """Who has to prove an erasure needs the count of each place; and a receipt that cannot say no proves nothing."""
-    archive = kit._open_parts().archive
+    archive = kit.context.parts().archive
     with archive.database.read() as connection:
         (number,) = partition_rows.known(connection, [ANN.partition()])
 
@@ -440,7 +442,7 @@ def test_a_host_that_still_tells_an_erased_message_is_told_that_it_was_turned_aw
 
 def test_a_repeated_import_and_a_replayed_operation_bring_nothing_back(kit: MemoryKit) -> None:
     """Hosts hand over the whole thread at every turn, and queues deliver twice."""
-    archive = kit._open_parts().archive
+    archive = kit.context.parts().archive
     old = archive.memories([ANN.partition()])
     summaries = archive.summaries([ANN.partition()])
     late = conclusion(list(old), "Ann likes quiet, and chess.")
@@ -493,7 +495,7 @@ def test_late_workers_bring_nothing_back(workers: int, tmp_path: Path, figure: F
     with open_kit(tmp_path) as kit:
         for number, place in zip(range(workers), itertools.cycle(LATE), strict=False):
             late(kit, Scope(user=f"user{number}", agent="remy"), place)
-        kit._open_parts().projection.sync()
+        kit.context.parts().projection.sync()
         text = everything(kit)
         assert "zanzibar" not in text
         assert '"user' not in text
@@ -503,7 +505,7 @@ def test_late_workers_bring_nothing_back(workers: int, tmp_path: Path, figure: F
 
 def late(kit: MemoryKit, scope: Scope, place: str) -> None:
     """Let a worker stop at a place, erase the person in another thread, and let the worker go on."""
-    archive, projection = kit._open_parts().archive, kit._open_parts().projection
+    archive, projection = kit.context.parts().archive, kit.context.parts().projection
     message = said(ROWS, message_id="rows")
     gone = Event()
     eraser = Thread(target=lambda: kit.admin.erase(Subject(user=scope.user)))
@@ -640,7 +642,7 @@ def test_an_erasure_that_somebody_else_finished_meanwhile_has_its_receipt(kit: M
 
 def test_an_index_that_fails_leaves_the_erasure_open_and_the_next_call_finishes_it(kit: MemoryKit) -> None:
     """Whoever answers for it must hear that something is left, and what to do."""
-    index = kit._open_parts().projection._index
+    index = kit.context.parts().projection._index
     assert index is not None
     FailingCall(1).guard(index, {"drop": lambda: VectorIndexError("The index failed.")})
     with pytest.raises(VectorIndexError):
@@ -668,7 +670,7 @@ def test_postgresql_erases_likewise_and_says_what_stays_until_it_is_written_anew
         assert any("VACUUM FULL" in each for each in receipt.not_covered)
         assert kit.add_messages([said(TEA, message_id="tea")], scope=ANN).erased == 1
         assert "uji" not in everything(kit)
-        assert "ann" not in {partition.user for partition in kit._open_parts().archive.partitions()}
+        assert "ann" not in {partition.user for partition in kit.context.parts().archive.partitions()}
         assert contents(kit, BOB) == {f"Bob: {PARIS}"}
         assert healthy(kit)
 
@@ -679,7 +681,7 @@ def test_two_machines_that_finish_one_erasure_at_once_do_it_once(postgres_url: s
     waits = Event()
     with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
         tell(kit)
-        parts = kit._open_parts()
+        parts = kit.context.parts()
         second = Thread(target=lambda: parts.eraser.run(erasure_id))
 
         def about_to_wait(_connection: object, _cursor: object, statement: str, *_: object) -> None:
@@ -713,7 +715,7 @@ def test_a_message_that_is_told_again_while_its_person_is_erased_writes_no_name(
     waits, told = Event(), list[AddReceipt]()
     with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
         tell(kit)
-        archive = kit._open_parts().archive
+        archive = kit.context.parts().archive
         again = [said(TEA, message_id="tea")]
         writer = Thread(target=lambda: told.append(archive.add_messages(ANN.partition(), again, NOON)))
 
@@ -742,8 +744,8 @@ def test_twenty_five_hundred_memories_go_though_the_store_fails_midway(
     with open_kit(tmp_path) as kit:
         tell(kit)
         learn(kit, 2_500)
-        kit._open_parts().projection.sync()
-        engine, left = kit._open_parts().archive.database.engine, [60]
+        kit.context.parts().projection.sync()
+        engine, left = kit.context.parts().archive.database.engine, [60]
 
         def fail(*_: object) -> None:
             left[0] -= 1
@@ -755,7 +757,7 @@ def test_twenty_five_hundred_memories_go_though_the_store_fails_midway(
             kit.admin.erase(PERSON)
         event.remove(engine, "before_cursor_execute", fail)
         guard = FailingCall(2)
-        index = kit._open_parts().projection._index
+        index = kit.context.parts().projection._index
         assert index is not None
         guard.guard(index, {"drop": lambda: VectorIndexError("gone"), "upsert": lambda: VectorIndexError("gone")})
         with pytest.raises(VectorIndexError):
@@ -788,4 +790,4 @@ def learn(kit: MemoryKit, count: int) -> None:
             for number in range(start, start + 500)
         )
         done = ChangeSet(operation_id=f"learn{start}", actor="t", recorded_at=NOON, at_home=True, changes=changes)
-        kit._open_parts().archive.commit(done)
+        kit.context.parts().archive.commit(done)

@@ -68,7 +68,7 @@ def act(office: Office, scope: Scope, chance: random.Random) -> None:
             _tried(lambda: kit.conflicts.resolve(conflict.conflict_id, decision, scope=scope, by="ann"))
         case "tidy":
             office.clock.move(chance.choice((20, 59, 200)) * DAY)
-            kit.maintain(scope=scope)
+            kit.retention.maintain(scope=scope)
 
 
 def _tried(step: Callable[[], object]) -> None:
@@ -85,9 +85,9 @@ def _archived(office: Office, memory: Memory) -> None:
 
 
 def _commit(office: Office, *changes: MemoryChange, links: tuple[Link, ...] = ()) -> None:
-    office.kit._open_parts().archive.commit(
+    office.kit.context.parts().archive.commit(
         ChangeSet(
-            operation_id=office.kit._new_id(),
+            operation_id=office.kit.context.new_id(),
             actor="maintenance",
             recorded_at=office.clock(),
             changes=changes,
@@ -106,7 +106,7 @@ def test_any_history_leaves_one_end_no_circle_no_foreign_project_and_a_past_that
     scopes = [office.ann.evolve(project=name) for name in PROJECTS]
     for _ in range(45):
         act(office, chance.choice(scopes), chance)
-    archive = office.kit._open_parts().archive
+    archive = office.kit.context.parts().archive
     for scope in scopes:
         heads = list(office.kit.memories(scope=scope))
         assert {head.partition for head in heads} <= {scope.partition()}

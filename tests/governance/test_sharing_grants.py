@@ -118,7 +118,7 @@ def test_another_agents_rule_binds_nobody_and_its_voice_is_not_the_readers(team:
     team.grant()
     recall = team.office.kit.recall("Where is the key of the shed?", scope=team.remy)
     assert {"by", "rule"}.isdisjoint(*shown_records(recall.context))
-    assert team.office.kit.rules(scope=team.remy) == ()
+    assert team.office.kit.rules.list(scope=team.remy) == ()
 
 
 @pytest.mark.requirement("B11")
@@ -167,7 +167,7 @@ def test_a_grant_that_is_over_opens_nothing_at_the_next_call(team: Team, end: st
         kit.sharing.revoke(grant.grant_id, scope=team.scout, reason="done", actor="ann")
     clock.move(timedelta(hours=2))
     assert not any("under the stone" in str(read()) for read in surfaces)
-    for verb in (kit.trace, kit.explain, kit.metadata, kit.governance.archaeology):
+    for verb in (kit.trace, kit.explain, kit.retention.metadata, kit.governance.archaeology):
         with pytest.raises(NotFoundError):
             verb(memory.memory_id, scope=team.remy)
     (listed,) = kit.sharing.grants(scope=team.remy)
@@ -187,7 +187,7 @@ def test_a_granted_memory_leads_to_its_quotes_and_index_entry_and_to_no_message(
     assert "scout" in trace.missing[0]
     everything = kit.recall("What is the code of the safe?", scope=team.remy, depth="messages")
     assert "4711" not in everything.to_json()
-    assert not kit.retrieve_message("safe", scope=team.remy)
+    assert not kit.sources.retrieve_message("safe", scope=team.remy)
     assert not kit.memories(scope=team.remy)
 
 
@@ -219,12 +219,12 @@ def test_reading_anothers_memory_neither_strengthens_nor_changes_it(team: Team) 
     team.grant()
     for _ in range(3):
         assert team.found()
-    assert kit.metadata(memory.memory_id, scope=team.scout).access_count == 0
+    assert kit.retention.metadata(memory.memory_id, scope=team.scout).access_count == 0
     refused: tuple[Callable[[], object], ...] = (
-        lambda: kit.used([memory.memory_id], scope=team.remy),
+        lambda: kit.retention.used([memory.memory_id], scope=team.remy),
         lambda: kit.restore(memory.memory_id, scope=team.remy),
         lambda: kit.governance.restore(memory.memory_id, 1, scope=team.remy),
-        lambda: kit.promote(memory.memory_id, scope=team.remy, reason="mine now"),
+        lambda: kit.rules.promote(memory.memory_id, scope=team.remy, reason="mine now"),
         lambda: team.grant(scope=team.remy, memory_ids=[memory.memory_id]),
     )
     for attempt in refused:
@@ -353,6 +353,8 @@ def _commit(office: Office, memory: Memory, **changes: Any) -> None:
     """Let a memory be another, by its own agent."""
     changed = memory.evolve(recorded_at=office.clock(), **changes)
     change = MemoryChange(memory=changed, expected_version=memory.version, action="refine")
-    office.kit._open_parts().archive.commit(
-        ChangeSet(operation_id=office.kit._new_id(), actor="scout", recorded_at=office.clock(), changes=(change,))
+    office.kit.context.parts().archive.commit(
+        ChangeSet(
+            operation_id=office.kit.context.new_id(), actor="scout", recorded_at=office.clock(), changes=(change,)
+        )
     )

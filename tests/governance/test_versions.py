@@ -31,7 +31,7 @@ def test_a_link_to_what_was_replaced_leads_to_what_replaced_it(office: Office, m
     storm = office.kit.save("note", "A storm broke the window.", scope=office.ann, topic="task:storms").memory
     assert storm is not None
     paris = office.saved("Ann lives in Paris.")
-    office.kit.link(storm.memory_id, "causes", paris.memory_id, scope=office.ann)
+    office.kit.topics.link(storm.memory_id, "causes", paris.memory_id, scope=office.ann)
     office.saved("Ann lives in Porto.")
     lisbon = office.saved("Ann lives in Lisbon.")
     found = office.kit.recall("storm window", scope=office.ann, mode=mode, topics=["task:storms"])
@@ -144,7 +144,7 @@ def test_restoring_works_where_the_end_was_put_away(office: Office, put_away: St
 def _move(office: Office, memory: Memory, status: Status) -> None:
     head = office.head(memory)
     change = MemoryChange(memory=head.evolve(status=status), expected_version=head.version, action="move")
-    office.kit._open_parts().archive.commit(
+    office.kit.context.parts().archive.commit(
         ChangeSet(operation_id=f"move {head.memory_id}", actor="test", recorded_at=office.clock(), changes=(change,))
     )
 
@@ -177,7 +177,7 @@ async def test_two_versions_differ_field_by_field_and_word_by_word(office: Offic
     head = office.head(first)
     longer = head.evolve(content="Ann likes black tea in the morning, 早上喝红茶。", importance=0.7)
     change = MemoryChange(memory=longer, expected_version=1, action="refine")
-    office.kit._open_parts().archive.commit(
+    office.kit.context.parts().archive.commit(
         ChangeSet(operation_id=f"refine {head.memory_id}", actor="test", recorded_at=NOON, changes=(change,))
     )
     found = office.kit.governance.diff(first.memory_id, 1, 2, scope=office.ann)

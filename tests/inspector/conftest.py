@@ -12,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from remegraph import MemoryKit, Scope
+from remegraph.kit import SaveOptions
 from remegraph.servers.inspector import Session, inspector
 from remegraph.testing import FrozenClock
 from tests.talk import ANN, NOON, called, create, digest, open_kit, proposal, replied, returned, said
@@ -45,7 +46,7 @@ Visiting = Callable[..., Visit]
 def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
     """A home in which Ann moved and changed her instrument, has two birthdays, and in which somebody else is, too."""
     with open_kit(tmp_path_factory.mktemp("inspected")) as kit:
-        clock = kit._clock
+        clock = kit.context.clock
         assert isinstance(clock, FrozenClock)
         kit.save("instrument", "Ann plays the cello.", scope=ANN, slot="ann:plays", value="cello")
         clock.move(timedelta(minutes=1))
@@ -133,7 +134,10 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
             scope=MALLORY,
         )
         kit.summarize(scope=MALLORY, close=True)
-        saved = [kit.save(text, text, scope=MALLORY, tags=["<i>tag</i>"], summary=text[:30]) for text in HOSTILE]
+        saved = [
+            kit.save(text, text, scope=MALLORY, tags=["<i>tag</i>"], options=SaveOptions(summary=text[:30]))
+            for text in HOSTILE
+        ]
         memory = saved[-1].memory
         assert memory is not None
         kit.sharing.propose(memory.memory_id, scope=MALLORY, reason=HOSTILE[2])

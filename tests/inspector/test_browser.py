@@ -129,7 +129,7 @@ def _look(browser: Any, address: str, **options: Any) -> Look:
 def _views(kit: MemoryKit, scope: Scope, question: str) -> dict[str, str]:
     memories = kit.memories(scope=scope)
     replacing = next((each for each in memories if each.supersedes), memories[0])
-    block = next(each for each in kit.blocks(scope=scope) if each.partition.user == scope.user)
+    block = next(each for each in kit.sources.blocks(scope=scope) if each.partition.user == scope.user)
     return {
         "topics": "/",
         "memories": "/memories?status=any",

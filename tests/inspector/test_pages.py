@@ -100,7 +100,7 @@ def test_a_clean_up_is_tried_out_and_changes_nothing(visiting: Visiting, kit: Me
 def test_nothing_of_others_is_shown(visiting: Visiting, kit: MemoryKit) -> None:
     """The scope is chosen at the start; no address leads out of it."""
     (memory,) = [each for each in kit.memories(scope=BOB) if "PIN" in each.content]
-    (block,) = [each for each in kit.blocks(scope=BOB) if each.partition.user == BOB.user]
+    (block,) = [each for each in kit.sources.blocks(scope=BOB) if each.partition.user == BOB.user]
     visit = visiting()
     assert all("PIN" not in page for page in _crawl(visit).values())
     assert visit.client.get(f"/memory?id={memory.memory_id}").status_code == 404

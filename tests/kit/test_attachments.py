@@ -10,6 +10,7 @@ import pytest
 
 from remegraph import MemoryKit, MessageError, NotFoundError, Scope, Settings, SetupError, SummaryPolicy
 from remegraph.errors import InvalidAnswerError, ModelUnavailableError
+from remegraph.kit import OpenOptions
 from remegraph.settings import PerceptionPolicy
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel, SequentialIds
 from tests.pictures import PNG, TEXT, b64, image, png, sha, text_file
@@ -38,7 +39,7 @@ def seeing(home: Path, script: dict[str, Any], **policy: Any) -> MemoryKit:
         embedder=None,
         index=InMemoryVectorIndex(),
         clock=FrozenClock(NOON),
-        new_id=SequentialIds(),
+        options=OpenOptions(new_id=SequentialIds()),
     )
 
 
@@ -66,7 +67,7 @@ def test_a_picture_goes_from_add_to_recall_and_trace_and_comes_back_to_the_lette
     mark = f"[image: bicycle.png, {len(PNG)} B, not read]"
     (hit,) = kit.recall("bicycle.png", scope=ann, depth="messages").messages
     assert hit.text == f"Ann: I own a scarlet bicycle. {mark}"
-    (entry,) = kit.blocks(scope=ann)
+    (entry,) = kit.sources.blocks(scope=ann)
     assert entry.summary.endswith(mark)
     (memory,) = kit.memories(scope=ann)
     assert "bicycle" in memory.content
@@ -74,8 +75,8 @@ def test_a_picture_goes_from_add_to_recall_and_trace_and_comes_back_to_the_lette
     trace = kit.trace(memory.memory_id, scope=ann)
     (message,) = trace.messages
     assert message.message_id == receipt.message_ids[0]
-    assert kit.attachment(message.attachments[0].sha256, scope=ann) == PNG
-    assert kit.with_attachments(trace.messages, scope=ann)[0].content[1] == photo
+    assert kit.sources.attachment(message.attachments[0].sha256, scope=ann) == PNG
+    assert kit.sources.with_attachments(trace.messages, scope=ann)[0].content[1] == photo
 
 
 def test_the_ledger_does_not_grow_with_an_attachment(tmp_path: Path) -> None:
@@ -98,12 +99,12 @@ async def test_a_stranger_gets_no_bytes_whatever_hash_she_knows(kit: MemoryKit) 
     kit.add_messages([shows("Mine.", {"type": "image", "attachment": known})], scope=eve)
 
     with pytest.raises(NotFoundError):
-        kit.attachment(sha(png(7)), scope=eve)
+        kit.sources.attachment(sha(png(7)), scope=eve)
     with pytest.raises(NotFoundError):
-        await kit.aattachment("../../ledger.sqlite", scope=ann)
+        await kit.sources.aattachment("../../ledger.sqlite", scope=ann)
     (forged,) = kit.messages("main", scope=eve)
-    assert kit.with_attachments([forged], scope=eve) == (forged,)
-    assert await kit.aattachment(sha(png(7)), scope=ann) == png(7)
+    assert kit.sources.with_attachments([forged], scope=eve) == (forged,)
+    assert await kit.sources.aattachment(sha(png(7)), scope=ann) == png(7)
 
 
 def test_the_same_message_again_is_known_with_its_bytes(kit: MemoryKit) -> None:
@@ -153,7 +154,7 @@ def test_a_ledger_on_a_server_needs_a_folder_that_somebody_named(tmp_path: Path)
         assert "no folder" in kit.messages("main", scope=ANN)[0].attachments[0].refused
     with opened(perception=PerceptionPolicy(folder=tmp_path / "shared")) as kit:
         kit.add_messages([shows("Look.", image())], scope=ANN)
-        assert kit.attachment(sha(PNG), scope=ANN) == PNG
+        assert kit.sources.attachment(sha(PNG), scope=ANN) == PNG
 
 
 def test_verify_and_recall_say_that_bytes_are_lost_and_go_on(tmp_path: Path) -> None:
@@ -164,7 +165,7 @@ def test_verify_and_recall_say_that_bytes_are_lost_and_go_on(tmp_path: Path) -> 
         path.unlink()
         assert [each.where for each in kit.admin.verify().differences] == ["attachments"]
         with pytest.raises(SetupError, match="backup"):
-            kit.attachment(sha(PNG), scope=ANN)
+            kit.sources.attachment(sha(PNG), scope=ANN)
         kit.summarize(scope=ANN, close=True)
         (hit,) = kit.recall("scarlet", scope=ANN, depth="messages").messages
         assert "not read" in hit.text
@@ -174,7 +175,7 @@ def test_an_operator_finds_and_removes_what_nobody_holds(tmp_path: Path) -> None
     """What a crash left behind costs disk for ever otherwise."""
     with open_kit(tmp_path) as kit:
         kit.add_messages([shows("Look.", image())], scope=ANN)
-        kit._open_parts().archive.attachments._folder.put(sha(TEXT), TEXT)  # type: ignore[union-attr]
+        kit.context.parts().archive.attachments._folder.put(sha(TEXT), TEXT)  # type: ignore[union-attr]
 
         assert kit.admin.unreferenced() == (sha(TEXT),)
         assert len(blobs(tmp_path)) == 2
@@ -385,7 +386,7 @@ def test_without_a_model_a_chinese_summary_says_what_was_not_read(kit: MemoryKit
     photo = image(extras={"filename": "新车.png"})
     kit.add_messages([shows("我喜欢这辆新自行车。", text_file(TEXT * 20, "b.md"), photo)], scope=ann)
     kit.summarize(scope=ann, close=True)
-    (entry,) = kit.blocks(scope=ann)
+    (entry,) = kit.sources.blocks(scope=ann)
     assert entry.language == "zh"  # the file is English, and longer
     assert entry.summary.endswith("[图片：新车.png，67 B，未读取]")
 

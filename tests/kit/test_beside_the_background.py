@@ -37,7 +37,7 @@ def test_who_states_something_is_not_refused_because_the_background_was_faster(
 ) -> None:
     """The runner may summarise the statement's own block before the memory is committed."""
     with open_kit(tmp_path) as kit:
-        archive = kit._open_parts().archive
+        archive = kit.context.parts().archive
         commit, seen = archive.commit, set[str]()
 
         def summarized_first(changes: Any) -> Any:
@@ -51,5 +51,5 @@ def test_who_states_something_is_not_refused_because_the_background_was_faster(
         monkeypatch.undo()
 
         assert memory_id in {memory.memory_id for memory in kit.memories(scope=ANN)}
-        assert kit.work(scope=ANN) == ()
+        assert kit.work.list(scope=ANN) == ()
         assert kit.admin.verify().healthy

@@ -33,6 +33,7 @@ from remegraph import (
     failpoints,
 )
 from remegraph.engine.frame import RECALLED
+from remegraph.kit import OpenOptions
 from remegraph.models import Captured
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel, SequentialIds
 from tests.talk import ANN, EACH_TURN, NOON, create, digest, proposal, said
@@ -71,7 +72,7 @@ def opened(tmp_path: Path) -> Iterator[Open]:
                 embedder=None,
                 index=InMemoryVectorIndex(),
                 clock=FrozenClock(NOON),
-                new_id=SequentialIds(),
+                options=OpenOptions(new_id=SequentialIds()),
             )
         )
         return kits[-1]
@@ -104,7 +105,7 @@ def counted(report: Captured) -> tuple[int, int, int, int]:
 
 def spans(kit: MemoryKit, scope: Scope = ANN) -> list[tuple[int, int]]:
     """The first and the last place of the messages of each block."""
-    return [(block.first_seq, block.last_seq) for block in kit._open_parts().archive.blocks([scope.partition()])]
+    return [(block.first_seq, block.last_seq) for block in kit.context.parts().archive.blocks([scope.partition()])]
 
 
 ASKED = {"trigger": "manual"}
@@ -203,7 +204,7 @@ def test_words_that_are_withdrawn_while_they_are_learned_from_are_read_again(ope
     assert len(report.blocks) == len({*report.blocks})
     assert "Lisbon" in calls[0]
     assert "Lisbon" not in calls[-1]
-    assert not any("Lisbon" in entry.summary for entry in kit.blocks(scope=ANN))
+    assert not any("Lisbon" in entry.summary for entry in kit.sources.blocks(scope=ANN))
 
 
 def test_a_tool_call_that_a_person_edited_is_a_revision(opened: Open) -> None:
@@ -213,7 +214,7 @@ def test_a_tool_call_that_a_person_edited_is_a_revision(opened: Open) -> None:
         call = ToolCall(name="pay", args={"amount": amount}, id="c1")
         assert kit.capture([AIMessage("", id="a0", tool_calls=[call])], scope=ANN).revised == revised
     assert [message.tool_calls[0].args["amount"] for message in kit.messages(scope=ANN)] == [90]
-    assert len(kit._open_parts().archive.recorded(ANN.partition())) == 2
+    assert len(kit.context.parts().archive.recorded(ANN.partition())) == 2
 
 
 def test_what_a_host_notes_on_a_message_later_is_no_revision(opened: Open) -> None:
@@ -306,13 +307,13 @@ def test_bad_messages_are_refused_and_nothing_is_recorded(opened: Open, given: A
 def test_another_process_that_was_faster_costs_nothing(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two workers of a service may hold the same thread; the later one finds the messages there."""
     kit, other = opened(extraction=ASKED), opened(extraction=ASKED)
-    archive = kit._open_parts().archive
+    archive = kit.context.parts().archive
     look = archive.recorded
 
     def late(*args: Any, **options: Any) -> Mapping[str, Any]:
         found = look(*args, **options)
         monkeypatch.undo()
-        other._clock.move(timedelta(seconds=1))  # type: ignore[attr-defined]
+        other.context.clock.move(timedelta(seconds=1))  # type: ignore[attr-defined]
         other.capture(turns(1), scope=ANN)
         return found
 
@@ -365,10 +366,10 @@ def test_turns_are_gathered_up_to_min_turns(opened: Open) -> None:
 def test_a_crash_between_recording_and_cutting_is_made_good_by_the_next_capture(opened: Open) -> None:
     """What is recorded and not cut must not wait for the next thing that somebody says."""
     kit = opened()
-    kit._open_parts().archive.add_messages(ANN.partition(), [said("I live in Lisbon.", message_id="h0")], NOON)
+    kit.context.parts().archive.add_messages(ANN.partition(), [said("I live in Lisbon.", message_id="h0")], NOON)
     assert len(kit.capture([asks(0), answers(0)], scope=ANN).blocks) == 1
     kit.drain()
-    kit._open_parts().archive.add_messages(ANN.partition(), [said("I like tea.", message_id="h1")], NOON)
+    kit.context.parts().archive.add_messages(ANN.partition(), [said("I like tea.", message_id="h1")], NOON)
     assert kit.capture([asks(0), answers(0), asks(1, "I like tea.")], scope=ANN).blocks == ()
     assert len(kit.capture([asks(1, "I like tea."), answers(1)], scope=ANN).blocks) == 1
 
@@ -426,12 +427,12 @@ def test_agents_that_share_a_library_learn_for_each_other(opened: Open) -> None:
     shared = EACH_TURN.evolve(library="shared")
     kit = opened(agents={"remy": shared, "rosa": shared})
     remy, rosa, own = (Scope(user="ann", agent=name) for name in ("remy", "rosa", "olaf"))
-    assert [kit.library(scope).agent for scope in (remy, rosa, own)] == [None, None, "olaf"]
+    assert [kit.context.library(scope).agent for scope in (remy, rosa, own)] == [None, None, "olaf"]
     for scope in (remy, rosa, own):
         assert kit.capture(["I live in Lisbon.", {"role": "assistant", "content": "Noted."}], scope=scope).added == 2
     kit.drain()
     assert kit.recall("Where does she live? Lisbon", scope=rosa).memories
-    home = kit.library(rosa)
+    home = kit.context.library(rosa)
     assert [len(kit.messages(scope=scope)) for scope in (home, own)] == [4, 2]
 
 
@@ -459,7 +460,7 @@ def test_after_a_backlog_nothing_is_missing(opened: Open) -> None:
         kit.capture(turns(count)[-2:], scope=ANN)
     kit.close()
     again = opened(answers_)
-    again._clock.move(timedelta(hours=2))  # type: ignore[attr-defined]
+    again.context.clock.move(timedelta(hours=2))  # type: ignore[attr-defined]
     again.drain()
     assert len(again.capture(turns(6), scope=ANN).blocks) == 1
     assert [seq for first, last in spans(again) for seq in range(first, last + 1)] == list(range(1, 13))

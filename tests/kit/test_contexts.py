@@ -78,7 +78,7 @@ def test_where_there_is_room_what_matters_is_shown_though_it_shares_no_word(kit:
 def test_who_says_what_may_be_shown_is_shown_nothing_else(kit: MemoryKit) -> None:
     """A filter, a topic or a time is a limit."""
     talk(kit)
-    for only in ({"only": RecallFilter(min_trust=0.9)}, {"topics": ["task:x"]}, {"time_start": kit._clock()}):
+    for only in ({"only": RecallFilter(min_trust=0.9)}, {"topics": ["task:x"]}, {"time_start": kit.context.clock()}):
         assert NUTS not in kit.recall(BOWLS, scope=ANN, depth="messages", **only).context
 
 
@@ -124,7 +124,7 @@ def test_what_a_context_calls_a_memory_finds_it_again(kit: MemoryKit) -> None:
     (name,) = shown_texts(kit.recall("Priya?", scope=ANN).context)
     assert name == short_id(saved.memory_id) != saved.memory_id
     assert kit.trace(name, scope=ANN).memory.memory_id == saved.memory_id
-    assert kit.answered(
+    assert kit.retention.answered(
         "Priya is allergic: a cashew, an ambulance.", context=kit.recall("Priya?", scope=ANN).context, scope=ANN
     ) == (saved.memory_id,)
     bob = Scope(user="bob", agent="remy")

@@ -66,7 +66,7 @@ def test_of_equals_what_answers_drew_on_comes_first_with_nothing_switched_on(tmp
         kit.drain()
         assert order() == before, "it was found, and nothing more"
 
-        kit.used([saved[last]] * 3, scope=ann)
+        kit.retention.used([saved[last]] * 3, scope=ann)
         kit.drain()
 
         assert order()[0] == last
@@ -81,7 +81,7 @@ def test_use_lifts_no_memory_over_one_that_bears_far_more_on_the_question(tmp_pa
         favourite = memory_id(kit, "The lease of the shop ends in August.", ann)
         kit.save("personal", "The north gate of the zoo opens at seven.", scope=ann)
         for _ in range(50):
-            kit.used([favourite], scope=ann)
+            kit.retention.used([favourite], scope=ann)
         kit.drain()
 
         hits = kit.recall("When does the north gate of the zoo open?", scope=ann).memories
@@ -101,7 +101,7 @@ def test_of_equals_one_of_low_priority_comes_last(tmp_path: Path) -> None:
         for colour in ("green", "brown"):
             kit.save("personal", f"The {colour} tin holds tea.", scope=ann)
         first = kit.recall("Which red tin holds tea?", scope=ann, review=False).memories[0]
-        faded = {move.memory.memory_id for move in kit.maintain(scope=ann).moves if move.to == "low_priority"}
+        faded = {move.memory.memory_id for move in kit.retention.maintain(scope=ann).moves if move.to == "low_priority"}
         assert faded == {first.record_id}
 
         hits = kit.recall("Which tin holds tea?", scope=ann).memories

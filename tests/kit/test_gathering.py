@@ -91,7 +91,7 @@ def turn(kit: MemoryKit, *texts: str, thread: str = "main", scope: Scope = ANN, 
 
 def blocks(kit: MemoryKit, scope: Scope = ANN) -> list[list[str]]:
     """The words of each block."""
-    archive, place = kit._open_parts().archive, scope.partition()
+    archive, place = kit.context.parts().archive, scope.partition()
     return [
         [
             row.text
@@ -144,7 +144,7 @@ def test_a_tail_that_is_idle_is_cut_by_a_worker_though_nobody_speaks_again(home:
     assert blocks(kit) == []
     home.clock.move(IDLE)
     stop = Event()
-    worker = Thread(target=kit.serve, args=(stop,), kwargs={"concurrency": 1})
+    worker = Thread(target=kit.work.serve, args=(stop,), kwargs={"concurrency": 1})
     worker.start()
     learned = Event()
     with suppress(TimeoutError):
@@ -219,7 +219,7 @@ def test_opening_a_home_that_cannot_be_written_still_recalls(home: Home, monkeyp
         broken.setattr(Archive, "add_blocks", down)
         kit = home.open()
         assert kit.recall("Lisbon", scope=ANN, depth="messages").messages
-        assert kit.health.stats()["background_failures"] == 1
+        assert kit.context.health.stats()["background_failures"] == 1
 
 
 def test_the_next_capture_cuts_idle_threads_of_the_same_user_and_no_others(home: Home) -> None:

@@ -176,7 +176,7 @@ def test_a_record_with_a_time_at_an_end_of_the_calendar_comes_in(kit: MemoryKit,
     """Programs write such times for "unknown"; one of them must not keep a person from moving."""
     assert kit.imports.mem0([record("m1", "Ann drinks oolong.", created_at=time)], scope=ANN).created == 1
     (memory,) = kit.memories(scope=ANN)
-    assert [each.text for each in kit.retrieve_block(memory.block_ids[0], scope=ANN)] == ["Ann drinks oolong."]
+    assert [each.text for each in kit.sources.retrieve_block(memory.block_ids[0], scope=ANN)] == ["Ann drinks oolong."]
 
 
 def test_no_record_gets_the_label_of_a_block_that_was_erased(kit: MemoryKit) -> None:

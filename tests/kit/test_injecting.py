@@ -12,7 +12,7 @@ from remegraph import BudgetExceededError, InputError, Memory, MemoryKit, NotFou
 from remegraph.adapters import MemoryStore, memory_tools
 from remegraph.engine.frame import short_id
 from remegraph.models import ChangeSet, Depth, MemoryChange, RecallMode, Workspace
-from tests.talk import NOON, open_kit, said
+from tests.talk import NOON, open_kit, packed, said
 
 MODES: tuple[RecallMode, ...] = ("exact", "semantic", "temporal", "associative", "hybrid")
 
@@ -31,7 +31,7 @@ def ann(request: pytest.FixtureRequest) -> Scope:
 
 
 def save(kit: MemoryKit, scope: Scope, content: str, **fields: Any) -> Memory:
-    memory = kit.save("note", content, scope=scope, **fields).memory
+    memory = kit.save("note", content, scope=scope, **packed(fields)).memory
     assert memory is not None
     return memory
 
@@ -67,7 +67,7 @@ def test_layers_come_in_order_and_the_weightiest_rules_first(kit: MemoryKit, ann
     assert found.context.startswith("<memory note=")
     assert all(short_id(memory_id) in found.context for memory_id in found.ids)
     assert 0 < found.tokens <= found.budget == 2000
-    assert [each.hit.text for each in kit.rules(scope=here)] == [text for _, text in texts(kit, here)]
+    assert [each.hit.text for each in kit.rules.list(scope=here)] == [text for _, text in texts(kit, here)]
 
 
 @pytest.mark.requirement("G2")
@@ -136,14 +136,14 @@ def test_a_rule_whose_time_is_over_is_not_given(kit: MemoryKit, ann: Scope) -> N
     assert texts(kit, ann) == [("core", "Answer in English.")]
     over = MemoryChange(memory=new.evolve(version=2, valid_to=NOON), expected_version=1, action="refine")
     ended = ChangeSet(operation_id=new.memory_id, actor="x", recorded_at=NOON, changes=(over,))
-    kit._open_parts().archive.commit(ended)
+    kit.context.parts().archive.commit(ended)
     assert texts(kit, ann) == []
 
 
 @pytest.mark.requirement("B3")
 def test_what_is_in_mind_is_given_too(kit: MemoryKit, ann: Scope) -> None:
     """Layers or not, the task at hand is before the agent."""
-    kit.sense("Flight BA17 boards at gate 4 in ten minutes, please go there now.", scope=ann, task="trip")
+    kit.working.sense("Flight BA17 boards at gate 4 in ten minutes, please go there now.", scope=ann, task="trip")
     assert "gate 4" in kit.inject("Hello.", scope=ann, task="trip").context
     assert kit.inject("Hello.", scope=ann).context == ""
 
@@ -195,12 +195,12 @@ def test_what_one_project_knows_never_reaches_another(kit: MemoryKit, ann: Scope
         found += [str(memory_tools(kit, scope)[1].invoke({"query": asked}))]
         found += [str(MemoryStore(kit, scope=scope).search(("notes",), query=asked))]
         assert {"osprey" in text for text in found} == {expected}, scope.project
-        assert any(each.hit.record_id == memory.memory_id for each in kit.rules(scope=scope)) == expected
-    for call in (kit.trace, kit.explain, kit.metadata, kit.forget, kit.restore):
+        assert any(each.hit.record_id == memory.memory_id for each in kit.rules.list(scope=scope)) == expected
+    for call in (kit.trace, kit.explain, kit.retention.metadata, kit.forget, kit.restore):
         with pytest.raises(NotFoundError):
             call(memory.memory_id, scope=b)
     with pytest.raises(NotFoundError):
-        kit.promote(memory.memory_id, scope=b, reason="mine")
+        kit.rules.promote(memory.memory_id, scope=b, reason="mine")
 
 
 @pytest.mark.requirement("G8")
@@ -210,7 +210,7 @@ def test_a_memory_holds_everywhere_once_somebody_says_so_and_the_journal_tells(k
     memory = told(kit, a)
     for words in ("The office has plants.", "Berta has a boat."):  # in blocks of their own, with the same labels
         save(kit, b, words)
-    shared = kit.promote(memory.memory_id, scope=a, reason="The client is the same.")
+    shared = kit.rules.promote(memory.memory_id, scope=a, reason="The client is the same.")
 
     assert (shared.applies_to, shared.partition.project, shared.supersedes) == ("global", None, (memory.memory_id,))
     for scope in (a, b, ann):
@@ -224,11 +224,11 @@ def test_a_memory_holds_everywhere_once_somebody_says_so_and_the_journal_tells(k
     assert kit.trace(memory.memory_id, scope=a).events[-1].reason == "The client is the same."
     assert [quote.words for quote in kit.trace(shared.memory_id, scope=a).quotes] == [SECRET]
     assert kit.trace(shared.memory_id, scope=b).messages == (), "the conversation stays in its project"
-    assert kit.promote(shared.memory_id, scope=b, reason="again") == shared
+    assert kit.rules.promote(shared.memory_id, scope=b, reason="again") == shared
     assert kit.admin.verify().differences == ()
     for memory_id, reason, error in ((memory.memory_id, "x", NotFoundError), (shared.memory_id, " ", InputError)):
         with pytest.raises(error):
-            kit.promote(memory_id, scope=a, reason=reason)
+            kit.rules.promote(memory_id, scope=a, reason=reason)
 
 
 @pytest.mark.requirement("G8")
@@ -237,5 +237,5 @@ def test_what_is_said_for_all_projects_reaches_all(kit: MemoryKit, ann: Scope) -
     save(kit, ann.evolve(project="a"), "Answer in English.", importance=1, applies_to="global")
     assert texts(kit, ann.evolve(project="b")) == [("core", "Answer in English.")]
     language = save(kit, ann.evolve(project="a"), "Use type hints.", applies_to="lang:python")
-    shared = kit.promote(language.memory_id, scope=ann.evolve(project="a"), reason="It is our style.")
+    shared = kit.rules.promote(language.memory_id, scope=ann.evolve(project="a"), reason="It is our style.")
     assert (shared.applies_to, shared.partition.project) == ("lang:python", None)

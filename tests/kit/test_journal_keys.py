@@ -157,7 +157,7 @@ def test_an_old_key_that_leaked_changes_nothing_beneath_the_new_one(opened: Open
         kit.save("drink", "Ann likes tea.", scope=ANN)
     with opened(NEW, OLD) as kit:
         kit.admin.seal_journal()
-        database, journal = kit._open_parts().archive.database, kit._open_parts().archive.journal
+        database, journal = kit.context.parts().archive.database, kit.context.parts().archive.journal
         forger = Journal([OLD.encode()], journal._salt.decode())
         with database.write() as connection:
             connection.execute(update(events).where(events.c.action == "create").values(actor="mallory"))
@@ -175,7 +175,7 @@ def test_a_seal_covers_no_tampering_in_silence(opened: Open) -> None:
     with opened(OLD) as kit:
         kit.save("drink", "Ann likes tea.", scope=ANN)
     with opened(NEW, OLD) as kit:
-        with kit._open_parts().archive.database.write() as connection:
+        with kit.context.parts().archive.database.write() as connection:
             connection.execute(update(events).values(actor="mallory"))
         with pytest.raises(SetupError, match=r"does not hold together in 4 places.*despite"):
             kit.admin.seal_journal()
@@ -204,7 +204,7 @@ def test_a_journal_whose_seal_is_gone_is_not_taken_for_an_old_one(opened: Open) 
     """Whoever deletes one row would have all of the past vouched for."""
     with opened(OLD) as kit:
         kit.save("drink", "Ann likes tea.", scope=ANN)
-        with kit._open_parts().archive.database.write() as connection:
+        with kit.context.parts().archive.database.write() as connection:
             connection.execute(update(events).values(actor="mallory"))
             connection.execute(delete(seals))
     with opened(OLD) as kit:

@@ -26,6 +26,7 @@ from remegraph import (
     SummaryReport,
 )
 from remegraph.errors import MessageChangedError, ModelUnavailableError
+from remegraph.kit import OpenOptions
 from remegraph.kit.admin import Admin
 from remegraph.models import Progress, Subject
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
@@ -91,7 +92,7 @@ def test_a_message_without_a_time_is_known_by_its_id_whatever_the_clock_says(tmp
         moving(kit).move(timedelta(hours=1))
         again = kit.add_messages([UNTIMED[form], UNTIMED[form]], scope=ANN)
         assert (first.added, again.added, again.known) == (1, 0, 2)
-        assert [message.time for message in kit.retrieve_message(scope=ANN)] == [NOON]
+        assert [message.time for message in kit.sources.retrieve_message(scope=ANN)] == [NOON]
 
 
 @pytest.mark.requirement("X3")
@@ -102,15 +103,15 @@ def test_a_message_with_a_time_is_another_where_the_time_is(tmp_path: Path) -> N
         kit.add_messages([told], scope=ANN)
         moving(kit).move(timedelta(hours=1))
         with pytest.raises(MessageChangedError):
-            kit.add_messages([{**told, "time": kit.clock()}], scope=ANN)
+            kit.add_messages([{**told, "time": kit.context.clock()}], scope=ANN)
         with pytest.raises(MessageChangedError):
             kit.add_messages([{**told, "content": "I live in Porto."}], scope=ANN)
 
 
 def moving(kit: MemoryKit) -> FrozenClock:
     """The clock of a kit that `open_kit` opened."""
-    assert isinstance(kit.clock, FrozenClock)
-    return kit.clock
+    assert isinstance(kit.context.clock, FrozenClock)
+    return kit.context.clock
 
 
 @pytest.mark.requirement("C9")
@@ -143,8 +144,10 @@ def test_no_character_in_a_message_stops_the_summariser(tmp_path: Path, mode: st
         kit.add_messages(talk, scope=ANN)
         kit.summarize(scope=ANN, close=True)
 
-        assert [message.content for message in kit.retrieve_message(scope=ANN)] == [message.content for message in talk]
-        assert kit.work(scope=ANN, states=["pending"]) == ()
+        assert [message.content for message in kit.sources.retrieve_message(scope=ANN)] == [
+            message.content for message in talk
+        ]
+        assert kit.work.list(scope=ANN, states=["pending"]) == ()
         assert kit.admin.verify().healthy
         assert kit.recall("hiking mushrooms", scope=ANN, depth="messages").context
         if mode == "scripted":
@@ -177,7 +180,8 @@ def test_a_home_holds_everything_over_a_restart(tmp_path: Path) -> None:
 @pytest.mark.requirement("C3")
 def test_a_chroma_server_serves_by_a_setting(tmp_path: Path, chroma_url: str) -> None:
     """Several processes share one index, and nothing else changes."""
-    options: dict[str, Any] = {"chroma_url": chroma_url, "model": None, "embedder": None, "require_index": True}
+    options: dict[str, Any] = {"chroma_url": chroma_url, "model": None, "embedder": None}
+    options["options"] = OpenOptions(require_index=True)
     with MemoryKit.open(tmp_path, **options) as kit, MemoryKit.open(tmp_path, **options) as other:
         kit.add_messages(DAYS, scope=ANN)
         kit.summarize(scope=ANN, close=True)
@@ -218,7 +222,7 @@ async def test_a_cancelled_run_keeps_what_is_done_and_the_next_goes_on(tmp_path:
         run = kit.asummarize if mode == "async" else asynchronous(kit.summarize)
         with pytest.raises(CancelledError):
             await run(scope=ANN, close=True, cancel=lambda: next(asked))
-        assert tuple(entry.block_id for entry in kit.blocks(scope=ANN)) == LABELS[:1]
+        assert tuple(entry.block_id for entry in kit.sources.blocks(scope=ANN)) == LABELS[:1]
         assert len(model_of(kit).calls) == 2
 
         report = kit.summarize(scope=ANN)
@@ -236,7 +240,7 @@ def test_a_budget_stops_between_blocks_and_the_rest_waits(tmp_path: Path) -> Non
             kit.summarize(scope=ANN, close=True, budget=Budget(max_calls=2))
 
         assert len(model_of(kit).calls) == 2
-        assert [work.block_id for work in kit.work(scope=ANN)] == [LABELS[2]]
+        assert [work.block_id for work in kit.work.list(scope=ANN)] == [LABELS[2]]
         assert kit.summarize(scope=ANN).blocks == LABELS[2:]
 
 
@@ -270,7 +274,7 @@ def test_a_job_whose_model_is_down_waits_with_its_reason(tmp_path: Path) -> None
     clock = FrozenClock(NOON)
     answers = [TimeoutError("down")] * 3 + [digest()]
     with open_kit(tmp_path, {"DigestAnswer": answers}) as kit:
-        kit._open_parts().jobs._clock = clock
+        kit.context.parts().jobs._clock = clock
         kit.add_messages(DAYS[:2], scope=ANN)
         with pytest.raises(ModelUnavailableError):
             kit.drain()
@@ -290,8 +294,8 @@ def test_tool_statistics_are_kept_by_scope(tmp_path: Path) -> None:
         for scope in (ANN, bob):
             kit.summarize(scope=scope, close=True)
 
-        assert [(stats.tool, stats.success_rate) for stats in kit.tool_stats(scope=ANN)] == [("mail", 1.0)]
-        assert [(stats.tool, stats.success_rate) for stats in kit.tool_stats(scope=bob)] == [("mail", 0.0)]
+        assert [(stats.tool, stats.success_rate) for stats in kit.tools.stats(scope=ANN)] == [("mail", 1.0)]
+        assert [(stats.tool, stats.success_rate) for stats in kit.tools.stats(scope=bob)] == [("mail", 0.0)]
 
 
 # ------------------------------------------------------------------------------------------------ closing
@@ -363,11 +367,13 @@ async def test_kits_close_at_the_end_of_their_block_also_after_an_error(tmp_path
     with pytest.raises(LookupError), MemoryKit.open(tmp_path, model=None, embedder=None) as kit:
         raise LookupError
     with pytest.raises(ClosedError):
-        kit.topics(scope=ANN)
-    async with await MemoryKit.aopen(tmp_path, model=None, embedder=None, require_index=True) as again:
-        assert await again.atopics(scope=ANN) == ()
+        kit.topics.list(scope=ANN)
+    async with await MemoryKit.aopen(
+        tmp_path, model=None, embedder=None, options=OpenOptions(require_index=True)
+    ) as again:
+        assert await again.topics.alist(scope=ANN) == ()
     with pytest.raises(ClosedError):
-        await again.atopics(scope=ANN)
+        await again.topics.alist(scope=ANN)
 
 
 def test_an_index_that_is_given_serves_even_if_it_counts_as_empty(tmp_path: Path) -> None:
@@ -407,7 +413,7 @@ def test_a_closed_kit_is_let_go(tmp_path: Path) -> None:
     kit.add_messages([said("I love tea.")], scope=ANN)
     kit.summarize(scope=ANN, close=True)
     kit.recall("tea", scope=ANN)
-    archive = weakref.ref(kit._open_parts().archive)
+    archive = weakref.ref(kit.context.parts().archive)
     kit.close()
     del kit
     gc.collect()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from remegraph import AgentMemorySettings, ConflictError, InputError, Memory, MemoryKit
+from remegraph.kit import SaveOptions
 from remegraph.models import ChangeSet, Link, MemoryChange
 from remegraph.testing import FrozenClock
 from tests.talk import ANN, change, create, digest, model_of, open_kit, proposal, said
@@ -22,7 +23,9 @@ HOME = "ann:lives_in"
 
 
 def known(kit: MemoryKit, content: str = "Ann lives in Lisbon.") -> Memory:
-    memory = kit.save("home", content, scope=ANN, usage="knowledge", slot=HOME, value="Lisbon").memory
+    memory = kit.save(
+        "home", content, scope=ANN, slot=HOME, value="Lisbon", options=SaveOptions(usage="knowledge")
+    ).memory
     assert memory is not None
     return memory
 
@@ -126,7 +129,7 @@ def test_the_ledger_refuses_it_once_more(tmp_path: Path, forge: Callable[[Memory
     with open_kit(tmp_path) as kit:
         knowledge = known(kit)
         changes = ChangeSet(operation_id="o", actor="x", recorded_at=knowledge.recorded_at, **forge(knowledge))
-        archive = kit._open_parts().archive
+        archive = kit.context.parts().archive
         with pytest.raises(ConflictError, match="no conversation changes"):
             archive.commit(changes.evolve(extracted=True))
         assert kit.memories(scope=ANN) == (knowledge,)
@@ -140,9 +143,9 @@ def test_the_agents_settings_say_as_what_a_statement_is_kept(tmp_path: Path, usa
     """Who runs a knowledge base should not have to say so with every statement."""
     with open_kit(tmp_path, agent=AgentMemorySettings(usage=usage)) as kit:
         saved = kit.save("home", "Ann lives in Lisbon.", scope=ANN).memory
-        outright = kit.save("tea", "Ann likes tea.", scope=ANN, usage="memory").memory
+        outright = kit.save("tea", "Ann likes tea.", scope=ANN, options=SaveOptions(usage="memory")).memory
         with pytest.raises(InputError, match="no usage 'wisdom'"):
-            kit.save("tea", "Ann likes coffee.", scope=ANN, usage="wisdom")  # type: ignore[arg-type]  # bad input
+            kit.save("tea", "Ann likes coffee.", scope=ANN, options=SaveOptions(usage="wisdom"))  # type: ignore[arg-type]  # bad input
 
     assert saved is not None
     assert outright is not None
@@ -154,11 +157,15 @@ def test_a_model_that_saves_mere_memory_leaves_knowledge_as_it_is(tmp_path: Path
     """A tool call is the agent's way to learn from a conversation: it is held to the same rule."""
     with open_kit(tmp_path) as kit:
         knowledge = known(kit)
-        same = kit.save("home", "Ann lives in Lisbon.", scope=ANN, by_model=True)
-        worded = kit.save("home", "Lisbon is Ann's home.", scope=ANN, by_model=True, slot=HOME, value="Lisbon")
-        other = kit.save("home", "Ann lives in Porto.", scope=ANN, by_model=True, slot=HOME, value="Porto")
+        same = kit.save("home", "Ann lives in Lisbon.", scope=ANN, options=SaveOptions(by_model=True))
+        worded = kit.save(
+            "home", "Lisbon is Ann's home.", scope=ANN, slot=HOME, value="Lisbon", options=SaveOptions(by_model=True)
+        )
+        other = kit.save(
+            "home", "Ann lives in Porto.", scope=ANN, slot=HOME, value="Porto", options=SaveOptions(by_model=True)
+        )
         assert knowledge in kit.memories(scope=ANN)
-        clock = kit._clock
+        clock = kit.context.clock
         assert isinstance(clock, FrozenClock)
         clock.move(timedelta(minutes=1))
         person = kit.save("home", "Ann lives in Faro.", scope=ANN, slot=HOME, value="Faro")
@@ -178,5 +185,8 @@ def test_stating_a_memory_as_knowledge_makes_it_knowledge(tmp_path: Path) -> Non
     with open_kit(tmp_path) as kit:
         kit.save("home", "Ann lives in Lisbon.", scope=ANN)
         assert known(kit).usage == "knowledge"
-        assert kit.save("home", "Ann lives in Lisbon.", scope=ANN, usage="memory").memory == kit.memories(scope=ANN)[0]
+        assert (
+            kit.save("home", "Ann lives in Lisbon.", scope=ANN, options=SaveOptions(usage="memory")).memory
+            == kit.memories(scope=ANN)[0]
+        )
         assert [memory.usage for memory in kit.memories(scope=ANN)] == ["knowledge"]

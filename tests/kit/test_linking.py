@@ -30,9 +30,9 @@ def save(kit: MemoryKit, text: str, scope: Scope = ANN) -> str:
 async def test_a_link_is_written_once_and_the_journal_tells_who_did_it(kit: MemoryKit) -> None:
     """A chain of causes that nobody can trace is a rumour."""
     train, flight = save(kit, "The train came late."), save(kit, "The flight was missed.")
-    link = kit.link(train, "causes", flight, scope=ANN, reason="the connection")
+    link = kit.topics.link(train, "causes", flight, scope=ANN, reason="the connection")
     assert link == Link(source_id=train, type="causes", target_id=flight, reason="the connection")
-    assert await kit.alink(train, "causes", flight, scope=ANN, reason="another") == link
+    assert await kit.topics.alink(train, "causes", flight, scope=ANN, reason="another") == link
 
     trace = kit.trace(flight, scope=ANN)
     assert trace.links == (link,)
@@ -68,7 +68,7 @@ def test_a_link_that_cannot_be_is_refused_and_changes_nothing(
     given = {key: value.format(**named) if isinstance(value, str) else value for key, value in given.items()}
     before = kit.admin.stats()["links"]
     with pytest.raises(error, match=says):
-        kit.link(**given, scope=ANN)
+        kit.topics.link(**given, scope=ANN)
     assert kit.admin.stats()["links"] == before
 
 
@@ -76,7 +76,7 @@ def test_a_contradiction_makes_both_less_sure(kit: MemoryKit) -> None:
     """What is in dispute must not read as certain, whichever of the two was found."""
     one, other = save(kit, "The shop opens at nine."), save(kit, "The shop is shut on Mondays and opens late.")
     before = {hit.record_id: hit.confidence for hit in kit.recall("When does the shop open?", scope=ANN).memories}
-    kit.link(one, "contradicts", other, scope=ANN)
+    kit.topics.link(one, "contradicts", other, scope=ANN)
     found = {hit.record_id: hit for hit in kit.recall("When does the shop open?", scope=ANN).memories}
     assert all(found[each].confidence < before[each] for each in (one, other))
     assert {found[one].counterpart_of, found[other].counterpart_of} in ({"", one}, {"", other})

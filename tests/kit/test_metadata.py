@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from remegraph import MemoryKit, NotFoundError, Scope, Settings
+from remegraph.kit import OpenOptions, SaveOptions
 from remegraph.kit.write_buffers import ReviewBuffer
 from remegraph.ledger.archive import Archive
 from remegraph.models import Hit, Shown, Subject, ToolRecord
@@ -27,7 +28,7 @@ def clocked(home: Path, clock: FrozenClock) -> MemoryKit:
         embedder=None,
         index=InMemoryVectorIndex(),
         clock=clock,
-        new_id=SequentialIds(),
+        options=OpenOptions(new_id=SequentialIds()),
     )
 
 
@@ -35,10 +36,14 @@ def test_a_memory_tells_its_source_its_voice_and_its_feeling(tmp_path: Path) -> 
     """Who wonders why an agent believes something starts here."""
     with open_kit(tmp_path) as kit:
         saved = kit.save(
-            "mushrooms", "Ann hates mushrooms.", scope=ANN, category="preference", session="monday", sentiment=-0.8
+            "mushrooms",
+            "Ann hates mushrooms.",
+            scope=ANN,
+            category="preference",
+            options=SaveOptions(session="monday", sentiment=-0.8),
         ).memory
         assert saved is not None
-        known = kit.metadata(saved.memory_id, scope=ANN)
+        known = kit.retention.metadata(saved.memory_id, scope=ANN)
         assert (known.memory_type, known.source_session_id, known.sentiment) == ("preference", "monday", -0.8)
         assert (known.source, known.extractor_model_id) == ("tool-call", saved.extractor)
         assert (known.access_count, known.last_accessed_at, known.previous_version_id) == (0, None, None)
@@ -53,8 +58,8 @@ def test_what_was_learned_names_its_thread_agent_and_former_version(tmp_path: Pa
         (old,) = kit.memories(scope=scope)
         new = kit.save("home", "I live in Porto now.", scope=scope, supersedes=[old.memory_id]).memory
         assert new is not None
-        assert kit.metadata(new.memory_id, scope=scope).previous_version_id == old.memory_id
-        known = kit.metadata(old.memory_id, scope=scope)
+        assert kit.retention.metadata(new.memory_id, scope=scope).previous_version_id == old.memory_id
+        known = kit.retention.metadata(old.memory_id, scope=scope)
         assert (known.source_session_id, known.source_agent_id) == ("Lisbon", "remy")
         assert known.previous_version_id == f"{old.memory_id}@1"
 
@@ -68,15 +73,15 @@ def test_recall_counts_accesses_and_writes_them_later(tmp_path: Path) -> None:
         kit.recall("sencha", scope=ANN)
         clock.move(timedelta(hours=1))
         kit.recall("sencha", scope=ANN)
-        known = kit.metadata(saved.memory_id, scope=ANN)
+        known = kit.retention.metadata(saved.memory_id, scope=ANN)
         assert (known.access_count, known.last_accessed_at) == (2, NOON + timedelta(hours=1))
         assert kit.admin.stats()["reviews"] == 0
         kit.drain()
         assert kit.admin.stats()["reviews"] == 2
-        assert kit.metadata(saved.memory_id, scope=ANN) == known
+        assert kit.retention.metadata(saved.memory_id, scope=ANN) == known
         kit.recall("sencha", scope=ANN)
     with clocked(tmp_path, clock) as kit:
-        assert kit.metadata(saved.memory_id, scope=ANN).access_count == 3
+        assert kit.retention.metadata(saved.memory_id, scope=ANN).access_count == 3
 
 
 def test_another_user_sees_no_metadata(tmp_path: Path) -> None:
@@ -85,7 +90,7 @@ def test_another_user_sees_no_metadata(tmp_path: Path) -> None:
         saved = kit.save("tea", "Ann likes sencha tea.", scope=ANN).memory
         assert saved is not None
         with pytest.raises(NotFoundError):
-            kit.metadata(saved.memory_id, scope=Scope(user="mallory"))
+            kit.retention.metadata(saved.memory_id, scope=Scope(user="mallory"))
 
 
 def test_reviews_that_cannot_be_written_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +107,7 @@ def test_reviews_that_cannot_be_written_are_kept(tmp_path: Path, monkeypatch: py
             patched.setattr(Archive, "add_reviews", full)
             kit.drain()
         assert kit.admin.stats()["background_failures"] == 1
-        assert kit.metadata(saved.memory_id, scope=ANN).access_count == 1
+        assert kit.retention.metadata(saved.memory_id, scope=ANN).access_count == 1
         assert isinstance(hit, Hit)
 
 
@@ -123,8 +128,8 @@ def test_a_note_that_cannot_be_written_costs_no_other(ledger_url: str, tmp_path:
     settings = Settings(home=tmp_path, ledger_url=ledger_url, journal_key="a key of this test")
     for absurd in ([2**63], [1, 2**63, 2]):
         with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
-            kit._shown.add([shown(number) for number in absurd])
-            kit._calls.add([called(f"c{number}", number) for number in absurd])
+            kit.context.shown.add([shown(number) for number in absurd])
+            kit.context.calls.add([called(f"c{number}", number) for number in absurd])
             kit.save("tea", "Bob likes tea.", scope=Scope(user="bob"))
             kit.admin.erase(Subject(tenant="default", user="bob"))
             assert kit.admin.stats()["background_failures"] == 2
@@ -138,12 +143,12 @@ def test_many_reviews_ask_to_be_written(tmp_path: Path) -> None:
     with open_kit(tmp_path) as kit:
         kit.save("tea", "Ann likes sencha tea.", scope=ANN)
         (hit,) = kit.recall("sencha", scope=ANN).memories
-        buffer = ReviewBuffer(kit._open_parts().archive, kit.health)
+        buffer = ReviewBuffer(kit.context.parts().archive, kit.context.health)
         assert not buffer.note([hit] * 255, NOON)
         assert buffer.note([hit], NOON)
         buffer.flush()
         assert not buffer.waiting(hit.record_id)
-        assert kit.metadata(hit.record_id, scope=ANN).access_count == 257
+        assert kit.retention.metadata(hit.record_id, scope=ANN).access_count == 257
 
 
 def test_recalling_a_lot_starts_no_other_work(tmp_path: Path) -> None:
@@ -152,11 +157,11 @@ def test_recalling_a_lot_starts_no_other_work(tmp_path: Path) -> None:
         for number in range(20):
             kit.save(f"tea {number}", f"Ann likes sencha tea number {number}.", scope=ANN)
         kit.add_messages([said("I live in Lisbon.")], scope=ANN)
-        blocks = len(kit.blocks(scope=ANN))
+        blocks = len(kit.sources.blocks(scope=ANN))
         for _ in range(30):
             kit.recall("sencha tea", scope=ANN, k=20)
         for thread in [each for each in threading.enumerate() if each.name == "remegraph-notes"]:
             thread.join()
         assert int(kit.admin.stats()["reviews"]) >= 512
         assert kit.admin.stats()["jobs_waiting"] == 1
-        assert len(kit.blocks(scope=ANN)) == blocks
+        assert len(kit.sources.blocks(scope=ANN)) == blocks

@@ -79,7 +79,7 @@ def opened(place: Mapping[str, str], tmp_path: Path) -> Callable[[str], MemoryKi
 def serving(kit: MemoryKit) -> Iterator[None]:
     """A kit that works in another thread."""
     stop = Event()
-    thread = Thread(target=kit.serve, args=(stop,), kwargs={"concurrency": 2})
+    thread = Thread(target=kit.work.serve, args=(stop,), kwargs={"concurrency": 2})
     thread.start()
     try:
         yield
@@ -105,7 +105,7 @@ def test_a_worker_with_other_settings_leaves_the_work_says_so_and_counts_it(
         assert service.admin.health().queue.foreign == 0
         with opened(OTHERS) as worker:
             with serving(worker):
-                until(lambda: worker.health.stats()["jobs_foreign"] == 1)
+                until(lambda: worker.context.health.stats()["jobs_foreign"] == 1)
                 worker.capture([{**TURN[0], "id": "b"}, {**TURN[1], "id": "c"}], scope=Scope(user="bob"))
                 until(lambda: [job.foreign for job in worker.admin.jobs()] == [True])
             assert worker.admin.health().queue.foreign == 1
@@ -135,9 +135,9 @@ def test_a_worker_with_the_same_file_does_the_work(opened: Callable[[str], Memor
         service.capture(TURN, scope=ANN)
         with opened(FILE) as worker, serving(worker):
             until(lambda: not service.admin.jobs())
-        assert service.work(scope=ANN, states=["pending"]) == ()
+        assert service.work.list(scope=ANN, states=["pending"]) == ()
         assert service.memories(scope=ANN) == ()
-        assert service.blocks(scope=ANN)
+        assert service.sources.blocks(scope=ANN)
 
 
 @pytest.mark.slow
@@ -149,7 +149,7 @@ def test_a_worker_wakes_for_a_pause_by_either_queue(opened: Callable[[str], Memo
         with opened(PAUSES) as worker, serving(worker):
             until(lambda: bool(service.memories(scope=ANN)))
             until(lambda: not service.admin.jobs())
-        assert len(service.blocks(scope=ANN)) == 1
+        assert len(service.sources.blocks(scope=ANN)) == 1
         assert job.due_at is not None
-        (row, *_) = service._open_parts().archive.recorded(ANN.partition()).values()
+        (row, *_) = service.context.parts().archive.recorded(ANN.partition()).values()
         assert job.due_at - row.recorded_at == timedelta(seconds=2)

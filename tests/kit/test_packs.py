@@ -26,6 +26,7 @@ from remegraph.demo import ANN as PERSON
 from remegraph.demo import XIAOLIN, play
 from remegraph.errors import PackError
 from remegraph.failpoints import listen
+from remegraph.kit import OpenOptions
 from remegraph.ledger.files import alone
 from remegraph.mek.items import SigningKey
 from remegraph.models import Memory, PackKind, Progress
@@ -88,7 +89,7 @@ def target(tmp_path: Path) -> Iterator[MemoryKit]:
         embedder=None,
         index=InMemoryVectorIndex(),
         clock=FrozenClock(NOON),
-        new_id=SequentialIds(),
+        options=OpenOptions(new_id=SequentialIds()),
     ) as kit:
         yield kit
 
@@ -100,7 +101,7 @@ def _document(tmp_path: Path, given: Mapping[str, Any] = TEA) -> Path:
 
 
 def _whole(kit: MemoryKit, memory_ids: list[str], scope: Scope = ANN) -> dict[str, tuple[Memory, ...]]:
-    archive = kit._open_parts().archive
+    archive = kit.context.parts().archive
     return {each: archive.versions([scope.partition()], each) for each in memory_ids}
 
 
@@ -121,7 +122,7 @@ def test_an_export_brings_memories_links_versions_and_words_home(
         len(each) - 1 for each in _whole(source, ids, scope).values()
     )
     assert _whole(source, ids, scope) == _whole(target, ids, scope)
-    here, there = (kit._open_parts().archive for kit in (source, target))
+    here, there = (kit.context.parts().archive for kit in (source, target))
     place = [scope.partition()]
     links = [link for link in here.links(place, ids) if {link.source_id, link.target_id} <= {*ids}]
     assert list(there.links(place, ids)) == links
@@ -188,9 +189,9 @@ def test_the_same_export_again_changes_nothing_and_another_is_known(
     source.packs.build(path, scope=ANN)
     source.packs.build(again, scope=ANN, pack_id="another")
     first = target.packs.install(path, scope=ANN, trust=1)
-    counts = target._open_parts().archive.counts()
+    counts = target.context.parts().archive.counts()
     assert target.packs.install(path, scope=ANN, trust=1).replayed
-    assert target._open_parts().archive.counts() == counts
+    assert target.context.parts().archive.counts() == counts
     assert set(target.packs.diff(again, scope=ANN, trust=1).known) == set(first.memory_ids)
     assert target.packs.install(again, scope=ANN, trust=1).memory_ids == ()
 
@@ -203,15 +204,15 @@ def test_what_is_here_with_other_content_is_named_and_nothing_is_installed(
     built = source.packs.build(path, scope=ANN, topic="personal:Ann")
     target.packs.install(path, scope=ANN, trust=1)
     (changed, *_) = (each for each in target.memories(scope=ANN) if each.live)
-    target.activate(changed.memory_id, scope=ANN)
+    target.retention.activate(changed.memory_id, scope=ANN)
     other = tmp_path / "whole.pack"
     source.packs.build(other, scope=ANN)
-    counts = target._open_parts().archive.counts()
+    counts = target.context.parts().archive.counts()
     assert target.packs.diff(other, scope=ANN, trust=1).conflicting == (changed.memory_id,)
     with pytest.raises(PackError, match=changed.memory_id) as caught:
         target.packs.install(other, scope=ANN, trust=1)
     assert (caught.value.reason, built.pack.kind) == ("conflict", "export")
-    assert target._open_parts().archive.counts() == counts
+    assert target.context.parts().archive.counts() == counts
 
 
 @pytest.mark.requirement("K9")
@@ -223,7 +224,7 @@ def test_an_interrupted_install_leaves_nothing_and_is_done_again(
     """Half a pack would be memories without their words, or words without their memories."""
     path = tmp_path / "ann.pack"
     source.packs.build(path, scope=ANN, kind=kind, topic="personal:Ann")
-    counts = target._open_parts().archive.counts()
+    counts = target.context.parts().archive.counts()
 
     def stop(name: str) -> None:
         if name == place:
@@ -235,7 +236,7 @@ def test_an_interrupted_install_leaves_nothing_and_is_done_again(
             target.packs.install(path, scope=ANN, trust=1)
     finally:
         listen(None)
-    assert target._open_parts().archive.counts() == counts
+    assert target.context.parts().archive.counts() == counts
     assert target.packs.install(path, scope=ANN, trust=1).memory_ids
 
 
@@ -282,10 +283,10 @@ def test_an_export_is_told_step_by_step_and_can_be_stopped(
     path, told = tmp_path / "ann.pack", list[Progress]()
     source.packs.build(path, scope=ANN, progress=told.append)
     assert (told[-1].stage, told[-1].done) == ("Build", told[-1].total)
-    counts = target._open_parts().archive.counts()
+    counts = target.context.parts().archive.counts()
     with pytest.raises(CancelledError, match="cancelled"):
         target.packs.install(path, scope=ANN, trust=1, cancel=lambda: True)
-    assert target._open_parts().archive.counts() == counts
+    assert target.context.parts().archive.counts() == counts
     with pytest.raises(CancelledError):
         source.packs.build(tmp_path / "never", scope=ANN, cancel=lambda: True)
     assert not (tmp_path / "never").exists()
@@ -311,9 +312,9 @@ def test_a_document_of_the_protocol_is_taken_in_through_the_add_path(target: Mem
     assert (
         target.recall("how long does green tea keep", scope=ANN).memories[0].text == known[done.memory_ids[1]].content
     )
-    counts = target._open_parts().archive.counts()
+    counts = target.context.parts().archive.counts()
     assert target.packs.install(path, scope=ANN, trust=0.8).replayed
-    assert target._open_parts().archive.counts() == counts
+    assert target.context.parts().archive.counts() == counts
 
 
 @pytest.mark.requirement("K9")
@@ -330,7 +331,7 @@ def test_a_pack_that_nobody_vouches_for_waits_for_approval(target: MemoryKit, tm
 def test_part_of_a_pack_is_activated(target: MemoryKit, tmp_path: Path) -> None:
     """An agent that starts with a pack has at once in mind what its task needs."""
     done = target.packs.install(_document(tmp_path), scope=ANN, trust=0.8, activate=["2"])
-    assert [each.memory_id for each in target.active(scope=ANN)] == [done.memory_ids[1]]
+    assert [each.memory_id for each in target.retention.active(scope=ANN)] == [done.memory_ids[1]]
     with pytest.raises(InputError, match="No item"):
         target.packs.install(_document(tmp_path), scope=ANN, trust=0.8, activate=["nothing"])
 
@@ -340,7 +341,7 @@ def test_a_pack_says_itself_what_should_be_active(source: MemoryKit, target: Mem
     path = tmp_path / "p.pack"
     source.packs.build(path, scope=ANN, kind="preset", activate=["drinks"])
     target.packs.install(path, scope=ANN, trust=0.8, activate=["manifest"])
-    assert [each.tags for each in target.active(scope=ANN)] == [("drinks",)]
+    assert [each.tags for each in target.retention.active(scope=ANN)] == [("drinks",)]
 
 
 def test_a_preset_that_contradicts_a_memory_is_kept_beside_it(target: MemoryKit, tmp_path: Path) -> None:

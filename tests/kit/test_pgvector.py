@@ -11,12 +11,12 @@ from typing import Literal
 
 import psycopg
 import pytest
-from sqlalchemy import event, make_url
+from sqlalchemy import make_url
 
 from evals._servers import postgres_tool
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.errors import SchemaTooOldError, SetupError
-from remegraph.kit import probes
+from remegraph.kit import OpenOptions, probes
 from remegraph.kit.migration import migrate
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import pgvector
@@ -26,7 +26,6 @@ from remegraph.models import Subject
 from remegraph.settings import RecallPolicy
 from remegraph.testing import InMemoryVectorIndex
 from tests.ledger.test_copies import connect, copied
-from tests.reliability.test_refusals import until
 from tests.talk import SHARED_KEY
 
 ANN, BOB = Scope(user="ann"), Scope(user="bob")
@@ -95,7 +94,9 @@ def test_another_embedder_may_have_vectors_of_another_length(postgres_url: str, 
     settings = settings_of(postgres_url, tmp_path)
     with opened(settings) as kit:
         learn(kit, FACTS)
-    with MemoryKit.open(settings=settings, model=None, embedder=HashedEmbedder(64), reindex=True) as kit:
+    with MemoryKit.open(
+        settings=settings, model=None, embedder=HashedEmbedder(64), options=OpenOptions(reindex=True)
+    ) as kit:
         assert kit.admin.reindex() == EACH * len(FACTS)
         assert kit.admin.verify().healthy
         assert asked(kit) == ("pgvector", FACTS["drink"])
@@ -252,48 +253,6 @@ def test_pgvector_on_sqlite_is_refused_with_the_cure(tmp_path: Path) -> None:
         MemoryKit.open(settings=Settings(home=tmp_path, index="pgvector"), model=None, embedder=None)
     with pytest.raises(SetupError, match="REMEGRAPH_LEDGER_URL"):
         migrate(Settings(home=tmp_path, index="pgvector"), apply=True)
-
-
-@pytest.mark.requirement("C3")
-def test_a_search_goes_along_a_graph_from_when_it_is_made(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until PostgreSQL has counted what was written, it takes a hundred thousand vectors for thirty, and compares all."""
-    monkeypatch.setattr(pgvector, "LARGE", 2)
-    plans: list[str] = []
-
-    def explain(
-        _connection: object, cursor: psycopg.Cursor, statement: str, given: dict[str, object], *_: object
-    ) -> None:
-        if "<=>" in statement:
-            plans.append(str(cursor.connection.execute(f"EXPLAIN {statement}".encode(), given).fetchall()))
-
-    with closing(Database.open(postgres_url)) as database:
-        index, vectors = PgvectorIndex.open(database), HashedEmbedder(64).embed(list(FACTS.values()))
-        index.upsert("col", list(FACTS), ["x"] * len(FACTS), vectors)
-        event.listen(database.engine, "before_cursor_execute", explain)
-        for along in (False, True):
-            assert index.query("col", None, vectors[0], 1)[0][0] == "drink"
-            assert index.unreached("col", list(FACTS), vectors) == []
-            assert ["pgvector_graph" in plan for plan in plans] == [along] * 2
-            plans.clear()
-            index.optimize("col")
-
-
-@pytest.mark.requirement("X9")
-def test_a_search_that_is_given_up_holds_up_nothing_that_is_read_next(postgres_url: str, tmp_path: Path) -> None:
-    """A recall that shared its connection with the index would wait for the search that it has no time for."""
-    settings = settings_of(postgres_url, tmp_path)
-    hasty = settings.evolve(recall=settings.recall.evolve(index_timeout=0.1))
-    with opened(settings) as kit:
-        learn(kit, FACTS)
-    with opened(hasty) as kit, connect(postgres_url) as connection:
-        with connection.transaction():
-            connection.execute("LOCK TABLE pgvector_records IN ACCESS EXCLUSIVE MODE")
-            assert asked(kit) == ("sql", FACTS["drink"])
-            waiting = connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
-            assert waiting is not None
-            assert waiting[0] >= 1, "the search is still under way"
-        busy = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'"
-        until(lambda: connection.execute(busy).fetchone() is None)
 
 
 def test_a_graph_goes_with_its_collection(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

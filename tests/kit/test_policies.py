@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from remegraph import ConflictError, InputError, Memory, MemoryKit, NotFoundError, Scope
+from remegraph.kit import SaveOptions
 from remegraph.models import ChangeSet, MemoryChange
-from tests.talk import ANN, change, create, digest, open_kit, proposal, said
+from tests.talk import ANN, change, create, digest, open_kit, packed, proposal, said
 
 QUOTE = "live in Porto now"
 HOME = "ann:lives_in"
@@ -30,7 +31,7 @@ def ann(request: pytest.FixtureRequest) -> Scope:
 
 
 def policy(kit: MemoryKit, scope: Scope, content: str = "Ann lives in Lisbon.", **fields: Any) -> Memory:
-    memory = kit.save("home", content, scope=scope, memory_class="policy", **fields).memory
+    memory = kit.save("home", content, scope=scope, memory_class="policy", **packed(fields)).memory
     assert memory is not None
     return memory
 
@@ -42,7 +43,9 @@ def test_a_statement_replaces_a_policy_only_where_a_person_names_it(
 ) -> None:
     """Who states something in passing must not do away with a rule that others rely on."""
     rule = policy(kit, ann, slot=HOME, value="Lisbon")
-    refused = kit.save("home", "Ann lives in Porto.", scope=ann, by_model=by_model, slot=HOME, value="Porto")
+    refused = kit.save(
+        "home", "Ann lives in Porto.", scope=ann, slot=HOME, value="Porto", options=SaveOptions(by_model=by_model)
+    )
     assert (refused.outcome, refused.memory) == ("refused", None)
     assert f"contradicts memory {rule.memory_id}, a policy" in refused.reason
     assert kit.memories(scope=ann) == (rule,)
@@ -165,7 +168,7 @@ def test_the_ledger_refuses_it_once_more(kit: MemoryKit, ann: Scope) -> None:
     )
     learned = ChangeSet(operation_id="o", actor="x", recorded_at=rule.recorded_at, extracted=True, changes=(created,))
     with pytest.raises(ConflictError, match="knowledge or a policy"):
-        kit._open_parts().archive.commit(learned)
+        kit.context.parts().archive.commit(learned)
     assert kit.memories(scope=ann) == (rule,)
 
 
@@ -177,8 +180,10 @@ def test_every_memory_has_a_class_a_place_and_a_summary(kit: MemoryKit, ann: Sco
     kit.summarize(scope=here, close=True)
     own = kit.remember_self("I am Remy.", scope=here, memory_class="policy", enforcement_level="hard")
     long = "First we measure twice. " + "Then we cut with care and with a very sharp saw. " * 6
-    saved = kit.save("carpentry", long, scope=here, summary="", canonical_topic=" Wood ： Cutting ").memory
-    short = kit.save("tea", "Ann likes tea.", scope=ann, summary="Tea!").memory
+    saved = kit.save(
+        "carpentry", long, scope=here, options=SaveOptions(summary="", canonical_topic=" Wood ： Cutting ")
+    ).memory
+    short = kit.save("tea", "Ann likes tea.", scope=ann, options=SaveOptions(summary="Tea!")).memory
     assert saved is not None
     assert short is not None
     (learned,) = kit.memories(scope=here, topic="personal:Ann")
@@ -215,7 +220,7 @@ def test_what_does_not_go_together_is_refused_at_the_door(
 ) -> None:
     """A rule that is not what its author meant is worse than none."""
     with pytest.raises(InputError, match=problem):
-        kit.save("tea", "Ann likes tea.", scope=ann.evolve(project="atlas"), **fields)
+        kit.save("tea", "Ann likes tea.", scope=ann.evolve(project="atlas"), **packed(fields))
     assert kit.memories(scope=ann.evolve(project="atlas")) == ()
     if "enforcement_level" in fields:
         with pytest.raises(InputError):

@@ -21,6 +21,7 @@ from remegraph import (
     Scope,
     SetupError,
 )
+from remegraph.kit import SaveOptions
 from remegraph.models import Profile
 from tests.talk import (
     ANN,
@@ -182,7 +183,7 @@ def test_a_value_that_stays_wrong_is_left_out_and_the_rest_is_kept(tmp_path: Pat
     with told(tmp_path, (words, [[good, wrong], [wrong]])) as kit:
         assert read(kit).known == {"lives_in": "Porto"}
         assert all(memory.canonical_topic == "ann:lives_in" for memory in kit.memories(scope=ANN))
-        assert "age takes" in kit.work(scope=ANN)[0].reason
+        assert "age takes" in kit.work.list(scope=ANN)[0].reason
 
 
 @pytest.mark.parametrize(
@@ -361,7 +362,14 @@ def test_a_renamed_field_reads_its_old_slot_and_fills_the_new_one(tmp_path: Path
         assert kit.profile(Renamed, scope=ANN)["lives_in"].value == "Porto"
 
         clock_of(kit).move(timedelta(days=1))
-        kit.save("home", "Ann lives in Braga.", scope=ANN, slot="ann:home", value="Braga", call_id="later")
+        kit.save(
+            "home",
+            "Ann lives in Braga.",
+            scope=ANN,
+            slot="ann:home",
+            value="Braga",
+            options=SaveOptions(call_id="later"),
+        )
         field = kit.profile(Renamed, scope=ANN)["lives_in"]
         assert (field.value, field.disputed, [each.value for each in field.history]) == ("Braga", False, ["Porto"])
         assert kit.memories(scope=ANN)[0].canonical_topic == "ann:lives_in"
@@ -413,7 +421,14 @@ def test_a_single_value_becomes_the_first_of_a_list(tmp_path: Path) -> None:
         kit.save("home", "Ann lives in Porto.", scope=ANN, slot="ann:home", value="Porto")
     with opened(tmp_path, personal=Several) as kit:
         clock_of(kit).move(timedelta(days=1))
-        kit.save("home", "Ann has a flat in Braga.", scope=ANN, slot="ann:home", value="Braga", call_id="later")
+        kit.save(
+            "home",
+            "Ann has a flat in Braga.",
+            scope=ANN,
+            slot="ann:home",
+            value="Braga",
+            options=SaveOptions(call_id="later"),
+        )
         assert kit.profile(Several, scope=ANN)["home"].value == ["Porto", "Braga"]
 
 

@@ -17,12 +17,13 @@ from remegraph import Hit, MemoryKit, Message, RecallPolicy, Scope, Settings
 from remegraph.engine.frame import short_id, shown_ids, shown_records
 from remegraph.engine.retrieval.context import called as name_of
 from remegraph.errors import ModelUnavailableError
+from remegraph.kit import OpenOptions
 from remegraph.kit.providers import token_counter
 from remegraph.ports import Search, TopicReader
 from remegraph.settings import PoolPolicy
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel, SequentialIds
 from remegraph.text.tokens import estimate_tokens
-from tests.talk import ANN, NOON, by_topic, called, create, digest, model_of, open_kit, proposal, replied, said
+from tests.talk import ANN, NOON, by_topic, called, create, digest, model_of, open_kit, packed, proposal, replied, said
 
 pytestmark = [pytest.mark.usefixtures("setup"), pytest.mark.requirement("X9")]
 
@@ -51,7 +52,7 @@ def small(home: Path, tokens: int) -> MemoryKit:
         embedder=None,
         index=InMemoryVectorIndex(),
         clock=FrozenClock(NOON),
-        new_id=SequentialIds(),
+        options=OpenOptions(new_id=SequentialIds()),
     )
 
 
@@ -73,7 +74,7 @@ def test_a_recall_is_one_snapshot_for_all_its_sub_agents(tmp_path: Path) -> None
         settings = kit.settings.model_copy(update={"pool": PoolPolicy(size=1, overflow=0, wait=5)})
     with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
         taken: list[object] = []
-        engine = kit._open_parts().archive.database.engine
+        engine = kit.context.parts().archive.database.engine
         note = taken.append
         event.listen(engine, "begin", note)
         recall = kit.recall("Who loves hiking, who loves chess?", scope=ANN, depth="messages", review=False)
@@ -263,7 +264,7 @@ def newest(search: Search, topic: TopicReader) -> list[Hit]:
 def test_a_custom_sub_agent_retrieves_in_its_own_way(tmp_path: Path, key: str) -> None:
     """Some topics have an order of their own: the newest price, the next appointment."""
     with talked(tmp_path) as kit:
-        kit.register_agent(key, newest)
+        kit.topics.register(key, newest)
         recall = kit.recall("Does Ann love hiking?", scope=ANN, topics=["personal:Ann"])
 
         assert recall.memories[0].text == "Ann: I live in Lisbon by the river."
@@ -276,8 +277,8 @@ def test_a_custom_sub_agent_retrieves_in_its_own_way(tmp_path: Path, key: str) -
 def test_the_agent_of_a_topic_goes_before_the_agent_of_its_type(tmp_path: Path) -> None:
     """The closer rule holds."""
     with talked(tmp_path) as kit:
-        kit.register_agent("personal", lambda _search, _topic: ())
-        kit.register_agent("personal:Ann", newest)
+        kit.topics.register("personal", lambda _search, _topic: ())
+        kit.topics.register("personal:Ann", newest)
         assert [hit.topic for hit in kit.recall("hiking chess", scope=ANN).memories] == ["personal:Ann"]
 
 
@@ -362,7 +363,9 @@ def test_the_context_does_not_show_what_rests_on_words_at_hand(tmp_path: Path) -
 def test_the_context_is_counted_as_its_reader_counts(tmp_path: Path) -> None:
     """An estimate may be off by a third; whoever has the tokenizer of the model uses the whole window, and no more."""
     settings = Settings(home=tmp_path, recall=RecallPolicy(context_tokens=260))
-    with MemoryKit.open(settings=settings, model=None, index=InMemoryVectorIndex(), count_tokens=len) as kit:
+    with MemoryKit.open(
+        settings=settings, model=None, index=InMemoryVectorIndex(), options=OpenOptions(count_tokens=len)
+    ) as kit:
         kit.add_messages(TALK, scope=ANN)
         context = kit.recall("hills, Lisbon, chess", scope=ANN, depth="messages").context
         assert 130 < len(context) <= 260
@@ -385,7 +388,7 @@ def test_a_block_gives_its_messages_back_to_the_letter(tmp_path: Path) -> None:
     """The index entry is a summary; the words are one call away."""
     odd = said("I love \x00 and \ud800, 100% `x_y`.", extra={"place": "Lisbon"})
     with talked(tmp_path, [odd, *TALK[1:]]) as kit:
-        stored = kit.retrieve_block("20250304_01", scope=ANN)
+        stored = kit.sources.retrieve_block("20250304_01", scope=ANN)
         assert [message.content for message in stored] == [odd.content, TALK[1].content]
         assert stored[0].extra == odd.extra
 
@@ -411,7 +414,7 @@ def test_a_key_word_is_literal_text(tmp_path: Path, key_word: str, found: list[i
     texts = ["I am 100% sure", "snake_case", "a * b", "C:\\temp", "it's", "I live in Lisbon", "我在中国"]
     with open_kit(tmp_path) as kit:
         kit.add_messages([said(text, minutes=n) for n, text in enumerate(texts)], scope=ANN)
-        assert [texts.index(message.text) for message in kit.retrieve_message(key_word, scope=ANN)] == found
+        assert [texts.index(message.text) for message in kit.sources.retrieve_message(key_word, scope=ANN)] == found
 
 
 @pytest.mark.requirement("R10")
@@ -419,10 +422,10 @@ def test_messages_are_found_by_their_time_and_bounded(tmp_path: Path) -> None:
     """Both ends count, and a limit keeps a long history out of the prompt."""
     with open_kit(tmp_path) as kit:
         kit.add_messages(TALK, scope=ANN)
-        between = kit.retrieve_message(time_start=TALK[1].time, time_end=TALK[2].time, scope=ANN)
+        between = kit.sources.retrieve_message(time_start=TALK[1].time, time_end=TALK[2].time, scope=ANN)
         assert [message.text for message in between] == [TALK[1].text, TALK[2].text]
-        assert len(kit.retrieve_message(limit=2, scope=ANN)) == 2
-        assert kit.retrieve_message("hiking", time_start=TALK[1].time, scope=ANN) == ()
+        assert len(kit.sources.retrieve_message(limit=2, scope=ANN)) == 2
+        assert kit.sources.retrieve_message("hiking", time_start=TALK[1].time, scope=ANN) == ()
 
 
 @pytest.mark.requirement("R10")
@@ -430,9 +433,12 @@ def test_a_time_range_brings_the_whole_blocks_that_it_touches(tmp_path: Path) ->
     """A moment without its context is half a memory."""
     with talked(tmp_path) as kit:
         moment = TALK[1].time
-        assert [m.text for m in kit.time_match_memories((moment, moment), scope=ANN)] == [TALK[0].text, TALK[1].text]
+        assert [m.text for m in kit.sources.time_match_memories((moment, moment), scope=ANN)] == [
+            TALK[0].text,
+            TALK[1].text,
+        ]
         later = moment + timedelta(minutes=5)
-        assert kit.time_match_memories((later, later), scope=ANN) == ()
+        assert kit.sources.time_match_memories((later, later), scope=ANN) == ()
 
 
 @pytest.mark.requirement("R4", "R6", "X1")
@@ -468,10 +474,10 @@ def test_the_topic_graph_of_a_scope_holds_its_topics_around_the_agent(tmp_path: 
     """The map of a memory, for inspectors and for people; other users' topics are not on it."""
     with talked(tmp_path) as kit:
         kit.remember_self("I am Remy.", scope=ANN)
-        graph = kit.topic_graph(scope=ANN)
+        graph = kit.topics.graph(scope=ANN)
         assert (graph.centre.topic.key, graph.centre.memories) == ("self:self", 1)
         assert {node.topic.key: node.memories for node in graph.topics} == {"personal:Ann": 2, "personal:Bob": 1}
-        assert kit.topic_graph(scope=Scope(user="mallory")).topics == ()
+        assert kit.topics.graph(scope=Scope(user="mallory")).topics == ()
 
 
 class _Senses:
@@ -495,7 +501,9 @@ def test_an_embedder_that_knows_meaning_brings_the_answer_up(tmp_path: Path) -> 
     embedder = _Senses()
     messages = [said("Berta works in a bank."), said("My Berta is a surgeon who works too much.", thread="later")]
     options: dict[str, Any] = {"index": InMemoryVectorIndex(), "clock": FrozenClock(NOON), "new_id": SequentialIds()}
-    with MemoryKit.open(settings=Settings(home=tmp_path), model=None, embedder=embedder, **options) as kit:
+    with MemoryKit.open(
+        settings=Settings(home=tmp_path), model=None, embedder=embedder, **packed(options, OpenOptions)
+    ) as kit:
         kit.add_messages(messages, scope=ANN)
         question = "Is Berta, who works, a doctor?"
         by_words = kit.recall(question, scope=ANN, depth="messages").messages
@@ -606,7 +614,9 @@ def test_words_alone_tell_that_nothing_answers_while_the_embedder_is_down(tmp_pa
 def test_a_message_is_found_in_words_that_nobody_said(tmp_path: Path) -> None:
     """Who asks for a doctor means the surgeon; what shares no word with a question is not out of reach."""
     options: dict[str, Any] = {"index": InMemoryVectorIndex(), "clock": FrozenClock(NOON), "new_id": SequentialIds()}
-    with MemoryKit.open(settings=Settings(home=tmp_path), model=None, embedder=_Senses(), **options) as kit:
+    with MemoryKit.open(
+        settings=Settings(home=tmp_path), model=None, embedder=_Senses(), **packed(options, OpenOptions)
+    ) as kit:
         kit.add_messages([said("The bank opens at nine."), said("My aunt is a surgeon.")], scope=ANN)
         assert kit.recall("Any doctor nearby?", scope=ANN, depth="messages").messages == ()
         kit.summarize(scope=ANN)

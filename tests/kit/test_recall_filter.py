@@ -18,6 +18,7 @@ from remegraph import (
     Scope,
     Settings,
 )
+from remegraph.kit import OpenOptions
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import ANN, NOON, replaced, replied, returned, said
 
@@ -30,7 +31,9 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
     clock = FrozenClock(NOON + DAY)
     settings = Settings(home=tmp_path_factory.mktemp("filter"))
     ids, index = SequentialIds(), InMemoryVectorIndex()
-    with MemoryKit.open(settings=settings, model=None, embedder=None, index=index, clock=clock, new_id=ids) as opened:
+    with MemoryKit.open(
+        settings=settings, model=None, embedder=None, index=index, clock=clock, options=OpenOptions(new_id=ids)
+    ) as opened:
         opened.add_messages([said("I live in Oslo.")], scope=ANN)
         opened.summarize(scope=ANN, close=True)
         clock.move(10 * DAY)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from remegraph import InputError, MemoryKit, RecallFilter, Scope, Settings
+from remegraph.kit import OpenOptions
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import ANN, NOON, replaced, said
 
@@ -33,7 +34,7 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
         embedder=None,
         index=InMemoryVectorIndex(),
         clock=FrozenClock(NOON + timedelta(days=14)),
-        new_id=SequentialIds(),
+        options=OpenOptions(new_id=SequentialIds()),
     ) as opened:
         talk = [said(text, minutes=day * 24 * 60) for day, text in DAYS.items()]
         opened.add_messages(talk, scope=ANN)
@@ -114,7 +115,7 @@ def test_temporal_follows_causes_both_ways_and_in_a_circle(tmp_path: Path) -> No
             ids.append(saved.memory_id)
             clock.move(timedelta(days=1))
         for at in range(4):
-            kit.link(ids[at], "causes", ids[(at + 1) % 4], scope=ANN, reason="so it went")
+            kit.topics.link(ids[at], "causes", ids[(at + 1) % 4], scope=ANN, reason="so it went")
 
         def asked(k: int) -> list[str]:
             start, end = NOON + timedelta(days=2), NOON + timedelta(days=2, hours=1)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from remegraph import MemoryKit
 from remegraph.errors import ModelUnavailableError
+from remegraph.kit import OpenOptions
 from remegraph.ledger.index import indexer
 from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
@@ -48,7 +49,12 @@ def told(home: Path) -> None:
 
 def changed(home: Path, embedder: HashedEmbedder, reindex: Literal["background"] | bool = "background") -> MemoryKit:
     return MemoryKit.open(
-        home, model=None, embedder=embedder, index=InMemoryVectorIndex(), clock=FrozenClock(NOON), reindex=reindex
+        home,
+        model=None,
+        embedder=embedder,
+        index=InMemoryVectorIndex(),
+        clock=FrozenClock(NOON),
+        options=OpenOptions(reindex=reindex),
     )
 
 

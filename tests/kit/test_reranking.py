@@ -12,6 +12,7 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 
 from remegraph import MemoryKit, Recall, RecallPolicy, Scope, Settings, SetupError
+from remegraph.kit import OpenOptions
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import ANN, NOON, said
 
@@ -52,8 +53,7 @@ def telling(home: Path, reranker: BaseDocumentCompressor | None, **policy: float
         embedder=None,
         index=InMemoryVectorIndex(),
         clock=FrozenClock(NOON),
-        new_id=SequentialIds(),
-        reranker=reranker,
+        options=OpenOptions(new_id=SequentialIds(), reranker=reranker),
     ) as kit:
         kit.add_messages([said(text, minutes=600 * at) for at, text in enumerate(TEXTS)], scope=ANN)
         kit.summarize(scope=ANN, close=True)
@@ -188,4 +188,4 @@ async def test_one_that_is_too_slow_is_given_up(tmp_path: Path, plain: Recall) -
 def test_what_is_no_compressor_is_refused_when_the_kit_opens(tmp_path: Path) -> None:
     """Not at the first question, and not in silence."""
     with pytest.raises(SetupError, match="document compressor"):
-        MemoryKit.open(tmp_path, model=None, embedder=None, reranker="cross-encoder")  # type: ignore[arg-type]
+        MemoryKit.open(tmp_path, model=None, embedder=None, options=OpenOptions(reranker="cross-encoder"))  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ import pytest
 
 from remegraph import Budget, CapturePolicy, InputError, MemoryKit, RecallFilter, Settings, SummaryPolicy
 from remegraph.failpoints import listen
+from remegraph.kit import OpenOptions
 from remegraph.models import MOVES, Memory
 from remegraph.testing import (
     Answer,
@@ -88,7 +89,7 @@ def reopened(
         embedder=None,
         index=InMemoryVectorIndex(),
         clock=clock or FrozenClock(NOON),
-        new_id=SequentialIds(),
+        options=OpenOptions(new_id=SequentialIds()),
     ) as kit:
         yield kit
 
@@ -130,7 +131,7 @@ def of(kit: MemoryKit, content: str) -> Memory:
 
 
 def readers(kit: MemoryKit) -> list[str]:
-    return [entry.extractor for entry in kit.blocks(scope=ANN)]
+    return [entry.extractor for entry in kit.sources.blocks(scope=ANN)]
 
 
 def open_model(home: Path, answer: Any = learned, **policy: Any) -> MemoryKit:
@@ -144,7 +145,7 @@ def test_what_was_read_without_a_model_is_read_again_newest_first(tmp_path: Path
     without_a_model(tmp_path)
     told: list[tuple[int, int]] = []
     with open_model(tmp_path) as kit:
-        report = kit.reread(scope=ANN, progress=lambda progress: told.append((progress.done, progress.total)))
+        report = kit.work.reread(scope=ANN, progress=lambda progress: told.append((progress.done, progress.total)))
 
         assert report.blocks == ("20250306_01", "20250305_01", "20250304_01")
         assert (report.pending, report.created, report.work) == (0, 3, ())
@@ -156,7 +157,7 @@ def test_what_was_read_without_a_model_is_read_again_newest_first(tmp_path: Path
 async def test_what_is_read_again_is_the_same_in_async_code(tmp_path: Path) -> None:
     without_a_model(tmp_path)
     with open_model(tmp_path) as kit:
-        report = await kit.areread(scope=ANN, budget=Budget(max_calls=3))
+        report = await kit.work.areread(scope=ANN, budget=Budget(max_calls=3))
 
         assert report.blocks == ("20250306_01",)
         assert report.pending == 2
@@ -165,10 +166,10 @@ async def test_what_is_read_again_is_the_same_in_async_code(tmp_path: Path) -> N
 def test_what_was_read_again_is_not_read_a_third_time(tmp_path: Path) -> None:
     without_a_model(tmp_path)
     with open_model(tmp_path) as kit:
-        kit.reread(scope=ANN)
+        kit.work.reread(scope=ANN)
         before = kit.memories(scope=ANN)
 
-        again = kit.reread(scope=ANN)
+        again = kit.work.reread(scope=ANN)
 
         assert (again.blocks, again.usage.calls) == ((), ())
         assert kit.memories(scope=ANN) == before
@@ -178,14 +179,14 @@ def test_what_a_model_finds_no_call_worth_counts_as_read(tmp_path: Path) -> None
     """Small talk is indexed by the rules: it must not be offered for money again and again."""
     without_a_model(tmp_path, "Hi!")
     with open_kit(tmp_path, script()) as kit:
-        assert kit.reread(scope=ANN).blocks == ("20250304_01",)
+        assert kit.work.reread(scope=ANN).blocks == ("20250304_01",)
         assert model_of(kit).calls == ()
-        assert kit.reread(scope=ANN).blocks == ()
+        assert kit.work.reread(scope=ANN).blocks == ()
 
     with open_kit(tmp_path / "with a model", script()) as kit:
         kit.add_messages([said("Hi!")], scope=ANN)
         kit.summarize(scope=ANN, close=True)
-        assert kit.reread(scope=ANN).blocks == ()
+        assert kit.work.reread(scope=ANN).blocks == ()
 
 
 def test_what_was_saved_outright_is_not_read_again(tmp_path: Path) -> None:
@@ -193,7 +194,7 @@ def test_what_was_saved_outright_is_not_read_again(tmp_path: Path) -> None:
     with open_kit(tmp_path) as kit:
         kit.save("allergy", "Ann is allergic to nuts.", scope=ANN)
     with open_model(tmp_path) as kit:
-        assert kit.reread(scope=ANN).blocks == ()
+        assert kit.work.reread(scope=ANN).blocks == ()
         assert live(kit) == {"Ann is allergic to nuts."}
 
 
@@ -206,19 +207,19 @@ def test_what_another_model_read_is_read_again_where_it_is_named(tmp_path: Path)
 
     better = ScriptedChatModel(script=script(), model_name="better")
     with reopened(tmp_path, better) as kit:
-        assert kit.reread(scope=ANN).blocks == ()
+        assert kit.work.reread(scope=ANN).blocks == ()
 
-        assert kit.reread(scope=ANN, by="scripted").blocks == ("20250304_01",)
+        assert kit.work.reread(scope=ANN, by="scripted").blocks == ("20250304_01",)
         assert live(kit) == {"Ann lives in Rome."}
-        assert kit.reread(scope=ANN, by="scripted").blocks == ()
+        assert kit.work.reread(scope=ANN, by="scripted").blocks == ()
         with pytest.raises(InputError, match="better"):
-            kit.reread(scope=ANN, by="better")
+            kit.work.reread(scope=ANN, by="better")
 
 
 def test_without_a_model_there_is_nobody_to_read_again(tmp_path: Path) -> None:
     without_a_model(tmp_path)
     with open_kit(tmp_path) as kit, pytest.raises(InputError, match="no model"):
-        kit.reread(scope=ANN)
+        kit.work.reread(scope=ANN)
 
 
 # ---------------------------------------------------------------------------------------------- what gives way
@@ -229,12 +230,12 @@ def test_what_was_made_without_a_model_gives_way_in_the_commit_that_brings_the_n
     without_a_model(tmp_path, CHESS)
     with open_model(tmp_path) as kit:
         (raw,) = kit.memories(scope=ANN)
-        kit.reread(scope=ANN)
+        kit.work.reread(scope=ANN)
 
         new, gone = of(kit, "Ann plays chess on Sundays."), of(kit, raw.content)
         assert (gone.memory_id, gone.status) == (raw.memory_id, "superseded")
         assert new.supersedes == (raw.memory_id,)
-        archive = kit._open_parts().archive
+        archive = kit.context.parts().archive
         *_, retired = archive.events([ANN.partition()], record_id=raw.memory_id)
         made, *_ = archive.events([ANN.partition()], record_id=new.memory_id)
         assert (retired.action, retired.reason) == ("supersede", "read again by scripted")
@@ -245,7 +246,7 @@ def test_what_gives_way_is_not_shown_as_known(tmp_path: Path) -> None:
     """A writer that is shown the raw words as a memory would corroborate them, and write nothing."""
     without_a_model(tmp_path)
     with open_model(tmp_path) as kit:
-        kit.reread(scope=ANN)
+        kit.work.reread(scope=ANN)
 
         first = next(call for call in model_of(kit).calls if call.schema == "ProposalAnswer")
         assert first.text.count(BERLIN) == 1  # in the block
@@ -256,7 +257,7 @@ def test_what_another_block_bears_out_stays(tmp_path: Path) -> None:
     without_a_model(tmp_path, CHESS, CHESS)
     with open_model(tmp_path, proposal()) as kit:
         (raw,) = kit.memories(scope=ANN)
-        kit.reread(scope=ANN)
+        kit.work.reread(scope=ANN)
 
         assert of(kit, raw.content).live
 
@@ -265,9 +266,9 @@ def test_what_a_person_touched_stays(tmp_path: Path) -> None:
     without_a_model(tmp_path, CHESS)
     with open_model(tmp_path) as kit:
         (raw,) = kit.memories(scope=ANN)
-        kit.activate(raw.memory_id, scope=ANN)
+        kit.retention.activate(raw.memory_id, scope=ANN)
 
-        kit.reread(scope=ANN)
+        kit.work.reread(scope=ANN)
 
         assert live(kit) == {raw.content, "Ann plays chess on Sundays."}
 
@@ -276,11 +277,11 @@ def test_what_faded_by_itself_gives_way_all_the_same(tmp_path: Path) -> None:
     without_a_model(tmp_path, CHESS)
     later = FrozenClock(NOON + timedelta(days=60))
     with reopened(tmp_path, ScriptedChatModel(script=script()), clock=later) as kit:
-        kit.maintain(scope=ANN)
+        kit.retention.maintain(scope=ANN)
         (raw,) = kit.memories(scope=ANN)
         assert (raw.status, raw.version) == ("low_priority", 2)
 
-        kit.reread(scope=ANN)
+        kit.work.reread(scope=ANN)
 
         assert live(kit) == {"Ann plays chess on Sundays."}
 
@@ -292,14 +293,14 @@ def test_nothing_gives_way_where_the_model_fails(tmp_path: Path, verb: str) -> N
     bad = {"digest": {"DigestAnswer": refusal()}, "propose": {"ProposalAnswer": refusal()}}[verb]
     with open_kit(tmp_path, script() | bad, reviser="rules", attention=0) as kit:
         before = live(kit)
-        report = kit.reread(scope=ANN)
+        report = kit.work.reread(scope=ANN)
 
         assert [work.state for work in report.work] == ["failed"]
         assert live(kit) == before
-        assert kit.reread(scope=ANN).usage.calls == ()  # it is not tried for money again and again
+        assert kit.work.reread(scope=ANN).usage.calls == ()  # it is not tried for money again and again
 
     with open_model(tmp_path) as kit:
-        assert kit.retry(scope=ANN).work == ()
+        assert kit.work.retry(scope=ANN).work == ()
         assert live(kit) == {"Ann plays chess on Sundays."}
 
 
@@ -310,11 +311,11 @@ def test_nothing_gives_way_while_one_topic_of_the_block_has_failed(tmp_path: Pat
     steps = {"DigestAnswer": digest("personal:Ann", "task:chess"), "ProposalAnswer": answers}
     with open_kit(tmp_path, steps, reviser="rules", attention=0, allowed_topics=("chess",)) as kit:
         before = live(kit)
-        kit.reread(scope=ANN)
+        kit.work.reread(scope=ANN)
         assert live(kit) == before
 
         for _ in range(3):
-            kit.retry(scope=ANN)
+            kit.work.retry(scope=ANN)
         assert live(kit) == set()
 
 
@@ -333,7 +334,7 @@ def test_what_was_said_later_is_not_replaced_by_an_older_block_that_is_read_late
         return proposal(change(action, known[1], 1, "I live in Rome", content="Ann lives in Rome."))
 
     with open_model(tmp_path, answer) as kit:
-        report = kit.reread(scope=ANN)
+        report = kit.work.reread(scope=ANN)
 
         berlin = of(kit, "Ann lives in Berlin.")
         assert (berlin.status, berlin.valid_to) == ("active", None)
@@ -343,7 +344,7 @@ def test_what_was_said_later_is_not_replaced_by_an_older_block_that_is_read_late
 def test_of_one_slot_the_later_value_holds_whichever_block_is_read_first(tmp_path: Path) -> None:
     without_a_model(tmp_path)
     with open_model(tmp_path) as kit:
-        kit.reread(scope=ANN)
+        kit.work.reread(scope=ANN)
 
         rome, berlin = of(kit, "Ann lives in Rome."), of(kit, "Ann lives in Berlin.")
         assert (rome.status, berlin.status) == ("superseded", "active")
@@ -370,7 +371,7 @@ def test_a_request_to_forget_that_waited_for_a_model_is_decided(tmp_path: Path) 
         return proposal(change("DELETE", known[1], 1, "forget that")) if known else proposal()
 
     with open_model(tmp_path, answer) as kit:
-        report = kit.reread(scope=ANN)
+        report = kit.work.reread(scope=ANN)
 
         assert report.work == ()
         assert kit.governance.requests(scope=ANN) == ()
@@ -384,7 +385,7 @@ def test_what_a_model_finds_to_be_forgotten_is_shown_by_no_memory_that_gives_way
     without_a_model(tmp_path, secret)
     steps = script(proposal()) | {"DigestAnswer": digest() | {"forget": [1]}}
     with open_kit(tmp_path, steps, reviser="rules", attention=0) as kit:
-        kit.reread(scope=ANN)
+        kit.work.reread(scope=ANN)
 
         (gone,) = kit.memories(scope=ANN, statuses=tuple(MOVES))
         assert gone.status == "deleted"
@@ -398,14 +399,14 @@ def test_a_dry_run_says_what_it_would_cost_and_costs_nothing(tmp_path: Path) -> 
     without_a_model(tmp_path)
     with open_model(tmp_path) as kit:
         before = kit.memories(scope=ANN)
-        told = kit.reread(scope=ANN, dry_run=True)
+        told = kit.work.reread(scope=ANN, dry_run=True)
 
         assert model_of(kit).calls == ()
         assert kit.memories(scope=ANN) == before
         assert (told.blocks, told.pending) == (("20250306_01", "20250305_01", "20250304_01"), 3)
         assert all(call.estimated for call in told.usage.calls)
 
-        done = kit.reread(scope=ANN)
+        done = kit.work.reread(scope=ANN)
         assert len(told.usage.calls) == len(done.usage.calls) == 6
         assert 0.5 < told.usage.input_tokens / done.usage.input_tokens < 2
 
@@ -414,14 +415,14 @@ def test_the_budget_ends_it_and_the_next_run_goes_on(tmp_path: Path) -> None:
     """No block is begun that it cannot pay, nothing fails, and nothing is paid twice."""
     without_a_model(tmp_path)
     with open_model(tmp_path) as kit:
-        expected = kit.reread(scope=ANN, dry_run=True).usage
+        expected = kit.work.reread(scope=ANN, dry_run=True).usage
         third = (expected.input_tokens + expected.output_tokens) // 3
 
-        first = kit.reread(scope=ANN, budget=Budget(max_tokens=int(third * 1.5)))
+        first = kit.work.reread(scope=ANN, budget=Budget(max_tokens=int(third * 1.5)))
 
         assert (first.blocks, first.pending, first.work) == (("20250306_01",), 2, ())
         assert len(first.usage.calls) == 2
-        rest = kit.reread(scope=ANN)
+        rest = kit.work.reread(scope=ANN)
         assert (rest.blocks, rest.pending) == (("20250305_01", "20250304_01"), 0)
 
 
@@ -432,17 +433,17 @@ def test_a_block_that_costs_more_than_was_expected_is_left_as_it_was(tmp_path: P
     with open_kit(tmp_path, script() | steps, reviser="rules", attention=0, repairs=3) as kit:
         before = kit.memories(scope=ANN)
 
-        report = kit.reread(scope=ANN, budget=Budget(max_calls=3))
+        report = kit.work.reread(scope=ANN, budget=Budget(max_calls=3))
 
         assert (report.blocks, report.pending, report.work, len(report.usage.calls)) == ((), 1, (), 3)
         assert kit.memories(scope=ANN) == before
-        assert kit.reread(scope=ANN).created == 1
+        assert kit.work.reread(scope=ANN).created == 1
 
 
 def test_a_cancelled_run_tells_what_is_left(tmp_path: Path) -> None:
     without_a_model(tmp_path)
     with open_model(tmp_path) as kit:
-        report = kit.reread(scope=ANN, cancel=lambda: len(model_of(kit).calls) > 1)
+        report = kit.work.reread(scope=ANN, cancel=lambda: len(model_of(kit).calls) > 1)
         assert (len(report.blocks), report.pending) == (1, 2)
 
 
@@ -457,13 +458,13 @@ def test_a_run_that_dies_in_the_middle_loses_and_doubles_nothing(tmp_path: Path,
     with open_model(tmp_path) as kit:
         raw = live(kit)
         with dying(at=place, after=1), pytest.raises(_Death):
-            kit.reread(scope=ANN)
+            kit.work.reread(scope=ANN)
         written = place == "commit.after_commit"
         now = {"Ann lives in Berlin."} | ({"Ann plays chess on Sundays."} if written else set())
         assert live(kit) == now | {content for content in raw if ROME in content or (CHESS in content and not written)}
 
     with open_model(tmp_path) as kit:
-        kit.reread(scope=ANN)
+        kit.work.reread(scope=ANN)
         assert live(kit) == {"Ann plays chess on Sundays.", "Ann lives in Berlin."}
         assert len(kit.memories(scope=ANN, statuses=tuple(MOVES))) == 6
         assert kit.admin.verify().healthy
@@ -475,13 +476,13 @@ def test_two_that_read_a_block_again_at_once_write_it_once(tmp_path: Path) -> No
 
     def answer(_: ModelCall) -> Answer:
         if others:
-            others.pop().reread(scope=ANN)
+            others.pop().work.reread(scope=ANN)
         return proposal(create("Ann is a player of chess.", 1, "I play chess"))
 
     first, later = ScriptedChatModel(script=script()), FrozenClock(NOON + timedelta(hours=1))
     with reopened(tmp_path, first, clock=later) as other, open_model(tmp_path, answer) as kit:
         others.append(other)
-        report = kit.reread(scope=ANN)
+        report = kit.work.reread(scope=ANN)
 
         assert report.work == ()
         assert live(kit) == {"Ann plays chess on Sundays."}
@@ -492,11 +493,11 @@ def test_what_a_person_touches_while_the_model_reads_stays(tmp_path: Path) -> No
 
     def answer(call: ModelCall) -> Answer:
         (raw,) = kit.memories(scope=ANN)
-        kit.activate(raw.memory_id, scope=ANN)
+        kit.retention.activate(raw.memory_id, scope=ANN)
         return learned(call)
 
     with open_model(tmp_path, answer) as kit:
-        kit.reread(scope=ANN)
+        kit.work.reread(scope=ANN)
         assert len(live(kit)) == 2
 
 
@@ -516,7 +517,7 @@ def test_the_background_reads_again_what_waits_after_all_new_talk_and_for_so_man
     without_a_model(tmp_path)
     clock = FrozenClock(NOON + timedelta(days=9))
     with open_model(tmp_path) as kit:
-        each = kit.reread(scope=ANN, dry_run=True).usage
+        each = kit.work.reread(scope=ANN, dry_run=True).usage
         most = int((each.input_tokens + each.output_tokens) / 3 * 1.5)
     with reopened(tmp_path, ScriptedChatModel(script=script()), clock=clock, reread=most) as kit:
         talk(kit, "I met an old friend at the harbour today.", day=9)

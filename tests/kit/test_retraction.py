@@ -38,9 +38,9 @@ def holding(kit: MemoryKit, words: str) -> Memory:
 
 
 def shown(kit: MemoryKit) -> str:
-    rows = [message.text for message in kit.retrieve_message(scope=ANN)]
+    rows = [message.text for message in kit.sources.retrieve_message(scope=ANN)]
     rows += [memory.content for memory in kit.memories(scope=ANN)]
-    rows += [entry.summary for entry in kit.blocks(scope=ANN)]
+    rows += [entry.summary for entry in kit.sources.blocks(scope=ANN)]
     return "\n".join([*rows, kit.recall("salary 91,000 tea", scope=ANN, depth="messages").context])
 
 
@@ -159,7 +159,7 @@ def test_what_is_erased_after_it_was_forgotten_is_gone(kit: MemoryKit) -> None:
     kit.admin.erase(Subject(user="ann"))
     with pytest.raises(NotFoundError):
         kit.restore(memory.memory_id, scope=ANN)
-    assert kit.retrieve_message(scope=ANN) == ()
+    assert kit.sources.retrieve_message(scope=ANN) == ()
 
 
 def test_ids_to_leave_are_texts(kit: MemoryKit) -> None:

@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import update
 
 from remegraph import AgentMemorySettings, CapturePolicy, ExtractionPolicy, MemoryKit, Scope, Settings, SummaryPolicy
+from remegraph.kit import OpenOptions
 from remegraph.ledger.jobs import JobQueue, Stamps
 from remegraph.ledger.schema import jobs as jobs_table
 from remegraph.models import SummaryReport
@@ -55,11 +56,11 @@ class Watched:
             embedder=None,
             index=InMemoryVectorIndex(),
             clock=self.clock,
-            new_id=SequentialIds(),
+            options=OpenOptions(new_id=SequentialIds()),
         )
         self.outcomes: Queue[str] = Queue()
         self.renewals: Queue[bool] = Queue()
-        jobs = self.kit._open_parts().jobs
+        jobs = self.kit.context.parts().jobs
         finish, renew = jobs.finish, jobs.renew
 
         def told(job: Any, outcome: Any, reason: str = "", **more: Any) -> bool:
@@ -127,10 +128,10 @@ def test_what_is_captured_is_learned_without_anybody_asking(homes: Any) -> None:
     watched = homes()
     watched.turn()
     assert watched.next() == "done"
-    assert len(watched.kit.blocks(scope=ANN)) == 1
+    assert len(watched.kit.sources.blocks(scope=ANN)) == 1
     watched.turn(1)
     assert watched.next() == "done"
-    assert len(watched.kit.blocks(scope=ANN)) == 2
+    assert len(watched.kit.sources.blocks(scope=ANN)) == 2
 
 
 def test_no_wake_up_is_lost_however_captures_come(homes: Any) -> None:
@@ -148,7 +149,7 @@ def test_no_wake_up_is_lost_however_captures_come(homes: Any) -> None:
         talker.join()
     while watched.kit.admin.stats()["blocks_pending"]:
         assert watched.next() == "done"
-    assert len(watched.kit.blocks(scope=ANN)) == 12
+    assert len(watched.kit.sources.blocks(scope=ANN)) == 12
 
 
 def test_an_outage_costs_one_call_and_loses_nothing(homes: Any) -> None:
@@ -157,7 +158,7 @@ def test_an_outage_costs_one_call_and_loses_nothing(homes: Any) -> None:
     watched.turn()
     assert watched.next() == "retry"
     watched.turn(1)  # wakes the runner, which finds the job not due
-    with watched.kit._runner.aside():
+    with watched.kit.context.background.aside():
         stats = watched.kit.admin.stats()
     assert (stats["background_failures"], stats["jobs_waiting"], stats["blocks_pending"]) == (1, 1, 2)
     assert "ModelUnavailableError" in str(stats["background_failure"])
@@ -189,7 +190,7 @@ def test_a_defect_is_told_and_the_runner_lives_on(homes: Any) -> None:
 def test_a_queue_that_fails_is_asked_again(homes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ledger's server may restart; the runner must find it again without a new capture."""
     watched = homes()
-    jobs = watched.kit._open_parts().jobs
+    jobs = watched.kit.context.parts().jobs
     failed = threading.Event()
 
     def down(*_: Any, **__: Any) -> None:
@@ -225,14 +226,14 @@ def test_closing_ends_the_block_at_hand_and_leaves_the_rest_for_later(homes: Any
     watched.turn(1)
     closing = threading.Thread(target=watched.kit.close)
     closing.start()
-    while not watched.kit._runner._closed:
+    while not watched.kit.context.background._closed:
         threading.Event().wait(0.001)
     gate.open.set()
     closing.join(PATIENCE)
     assert (len(watched.model.calls), watched.next()) == (1, "back")
     again = homes()
     assert len(again.kit.drain().blocks) == 1
-    assert len(again.kit.blocks(scope=ANN)) == 2
+    assert len(again.kit.sources.blocks(scope=ANN)) == 2
 
 
 def test_draining_takes_over_from_the_runner(homes: Any) -> None:
@@ -246,13 +247,13 @@ def test_draining_takes_over_from_the_runner(homes: Any) -> None:
     reports: list[SummaryReport] = []
     draining = threading.Thread(target=lambda: reports.append(watched.kit.drain()))
     draining.start()
-    while not watched.kit._runner._asides:
+    while not watched.kit.context.background._asides:
         threading.Event().wait(0.001)
     gate.open.set()
     draining.join(PATIENCE)
     stats = watched.kit.admin.stats()
     assert [stats[name] for name in ("jobs_waiting", "jobs_running", "jobs_asleep", "blocks_pending")] == [0, 0, 0, 0]
-    assert len(watched.kit.blocks(scope=ANN)) == len(watched.model.calls) == 4
+    assert len(watched.kit.sources.blocks(scope=ANN)) == len(watched.model.calls) == 4
     assert len(reports[0].blocks) == 3
     watched.turn(9)
     while watched.kit.admin.stats()["blocks_pending"]:
@@ -267,12 +268,12 @@ def test_a_job_that_another_worker_took_over_is_left_to_it(homes: Any) -> None:
     assert gate.reached.wait(PATIENCE)
     watched.turn(1)
     late = FrozenClock(NOON + timedelta(hours=1))
-    other = JobQueue(watched.kit._open_parts().archive.database, late, Stamps(watched.kit.settings))
+    other = JobQueue(watched.kit.context.parts().archive.database, late, Stamps(watched.kit.settings))
     job = other.claim("summarize", "other", 60)
     assert job is not None
     gate.open.set()
     assert [watched.renewals.get(timeout=PATIENCE) for _ in range(2)] == [True, False]
-    with watched.kit._runner.aside():
+    with watched.kit.context.background.aside():
         assert len(watched.model.calls) == 1
     assert watched.outcomes.empty()
     assert other.finish(job, "done")
@@ -281,7 +282,7 @@ def test_a_job_that_another_worker_took_over_is_left_to_it(homes: Any) -> None:
 def test_jobs_that_sleep_are_left_asleep(homes: Any) -> None:
     """Beside an agent that learns by itself, one that is asked stays asked only."""
     watched = homes()
-    watched.kit.settings = watched.kit.settings.evolve(
+    watched.kit.context.settings = watched.kit.settings.evolve(
         agents={"olaf": AgentMemorySettings(extraction=ExtractionPolicy(trigger="manual"))}
     )
     olaf = Scope(user="ann", agent="olaf")
@@ -467,7 +468,7 @@ def test_closing_ends_all_blocks_at_hand_and_gives_back_all_the_rest(homes: Any)
         watched.turn(10 + number, scope=user)
     closing = threading.Thread(target=watched.kit.close)
     closing.start()
-    while not watched.kit._runner._closed:
+    while not watched.kit.context.background._closed:
         threading.Event().wait(0.001)
     roads.open()
     closing.join(PATIENCE)
@@ -476,7 +477,7 @@ def test_closing_ends_all_blocks_at_hand_and_gives_back_all_the_rest(homes: Any)
     again = homes()
     assert [(job.state, job.attempts) for job in again.kit.admin.jobs()] == [("waiting", 0)] * 4
     assert len(again.kit.drain().blocks) == 5
-    assert [len(again.kit.blocks(scope=user)) for user in USERS[:4]] == [2] * 4
+    assert [len(again.kit.sources.blocks(scope=user)) for user in USERS[:4]] == [2] * 4
 
 
 def test_draining_waits_for_all_that_are_at_work(homes: Any) -> None:
@@ -489,7 +490,7 @@ def test_draining_waits_for_all_that_are_at_work(homes: Any) -> None:
     reports: list[SummaryReport] = []
     draining = threading.Thread(target=lambda: reports.append(watched.kit.drain()))
     draining.start()
-    while not watched.kit._runner._asides:
+    while not watched.kit.context.background._asides:
         threading.Event().wait(0.001)
     roads.open(0, 1)
     assert [watched.next() for _ in range(2)] == ["done"] * 2
@@ -511,7 +512,7 @@ def test_of_many_jobs_at_work_one_that_is_lost_costs_the_others_nothing(homes: A
     roads.next(3)
     for number, user in enumerate(USERS[:3]):
         watched.turn(10 + number, scope=user)
-    archive = watched.kit._open_parts().archive
+    archive = watched.kit.context.parts().archive
     with archive.database.write() as connection:
         lost = jobs_table.c.id == connection.execute(jobs_table.select().limit(1)).one().id
         connection.execute(update(jobs_table).where(lost).values(lease_until=0))

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from remegraph import InputError, Memory, MemoryKit, NotFoundError, Scope, Settings
 from remegraph.errors import ModelUnavailableError
+from remegraph.kit import OpenOptions, SaveOptions
 from remegraph.settings import SummaryPolicy
 from remegraph.testing import FailingCall, FrozenClock, InMemoryVectorIndex, SequentialIds
-from tests.talk import ANN, NOON, change, digest, model_of, open_kit, proposal, said
+from tests.talk import ANN, NOON, change, digest, model_of, open_kit, packed, proposal, said
 
 pytestmark = [pytest.mark.usefixtures("setup"), pytest.mark.requirement("X9")]
 
@@ -54,7 +55,13 @@ def kept(result: Any) -> Memory:
 def test_a_new_memory_has_its_priority_its_tags_and_the_words_it_came_from(kit: MemoryKit) -> None:
     """It is as traceable as one that was learned from a conversation."""
     result = kit.save(
-        "tea", "Ann drinks oolong.", scope=ANN, tags=["drinks"], importance=0.7, category="decision", session="s1"
+        "tea",
+        "Ann drinks oolong.",
+        scope=ANN,
+        tags=["drinks"],
+        importance=0.7,
+        category="decision",
+        options=SaveOptions(session="s1"),
     )
     memory = kept(result)
 
@@ -63,7 +70,7 @@ def test_a_new_memory_has_its_priority_its_tags_and_the_words_it_came_from(kit: 
     trace = kit.trace(memory.memory_id, scope=ANN)
     assert [quote.words for quote in trace.quotes] == ["Ann drinks oolong."]
     assert [block.block_id for block in trace.blocks] == list(memory.block_ids)
-    assert kit.work(scope=ANN) == ()
+    assert kit.work.list(scope=ANN) == ()
     assert kit.admin.verify().healthy
 
 
@@ -96,7 +103,7 @@ def test_what_is_strictly_above_the_threshold_is_linked_and_nothing_is_merged(
         embedder=_Angles({one: 1.0, other: 0.75}),
         index=InMemoryVectorIndex(),
         clock=FrozenClock(NOON),
-        new_id=SequentialIds(),
+        options=OpenOptions(new_id=SequentialIds()),
     ) as kit:
         bees = kept(kit.save("bees", one, scope=ANN))
         result = kit.save("hives", other, scope=ANN)
@@ -119,7 +126,9 @@ def test_a_later_value_of_a_slot_supersedes_and_one_of_the_same_moment_is_disput
         clock.move(timedelta(days=90))
         porto = kit.save("home", "We moved to Porto.", scope=ANN, slot="ann:lives_in", value="Porto")
         again = kit.save("home", "My flat is in Porto.", scope=ANN, slot="ann:lives_in", value="porto")
-        braga = kit.save("home", "I live in Braga.", scope=ANN, canonical_topic="ann:lives_in", value="Braga")
+        braga = kit.save(
+            "home", "I live in Braga.", scope=ANN, value="Braga", options=SaveOptions(canonical_topic="ann:lives_in")
+        )
 
         assert porto.superseded == (lisbon.memory_id,)
         assert (again.outcome, kept(again).content) == ("merged", "We moved to Porto.\nMy flat is in Porto.")
@@ -134,7 +143,9 @@ def test_a_later_value_of_a_slot_supersedes_and_one_of_the_same_moment_is_disput
 def test_many_values_of_a_slot_stand_side_by_side(kit: MemoryKit) -> None:
     """Who likes figs still likes tea."""
     for what in ("tea", "figs"):
-        result = kit.save("likes", f"Ann likes {what}.", scope=ANN, slot="ann:likes", value=what, many=True)
+        result = kit.save(
+            "likes", f"Ann likes {what}.", scope=ANN, slot="ann:likes", value=what, options=SaveOptions(many=True)
+        )
         assert (result.outcome, result.superseded, result.contradicts) == ("new", (), ())
     assert {memory.status for memory in kit.memories(scope=ANN)} == {"active"}
 
@@ -198,18 +209,20 @@ def test_recalled_text_is_refused(kit: MemoryKit) -> None:
 def test_a_model_cannot_overrule_a_core_rule_and_leaves_no_trace_of_trying(kit: MemoryKit) -> None:
     """Only a person may."""
     rule = kept(kit.save("home", "I live in Lisbon.", scope=ANN, importance=0.95, slot="ann:lives_in", value="Lisbon"))
-    result = kit.save("home", "Ann lives in Porto.", scope=ANN, by_model=True, slot="ann:lives_in", value="Porto")
+    result = kit.save(
+        "home", "Ann lives in Porto.", scope=ANN, slot="ann:lives_in", value="Porto", options=SaveOptions(by_model=True)
+    )
 
     assert (result.outcome, rule.memory_id in result.reason) == ("refused", True)
     assert [memory.content for memory in kit.memories(scope=ANN)] == ["I live in Lisbon."]
-    assert kit.retrieve_message("Porto", scope=ANN) == ()
+    assert kit.sources.retrieve_message("Porto", scope=ANN) == ()
 
 
 @pytest.mark.requirement("X6")
 def test_what_a_model_saved_is_no_surer_in_the_index_than_as_a_memory(kit: MemoryKit) -> None:
     """A question that goes to the index gets no model's word for a person's."""
-    memory = kept(kit.save("tea", "Ann drinks oolong.", scope=ANN, by_model=True))
-    (entry,) = kit.blocks(scope=ANN)
+    memory = kept(kit.save("tea", "Ann drinks oolong.", scope=ANN, options=SaveOptions(by_model=True)))
+    (entry,) = kit.sources.blocks(scope=ANN)
     assert entry.trust == memory.trust < 1
 
 
@@ -217,10 +230,12 @@ def test_what_a_model_saved_is_no_surer_in_the_index_than_as_a_memory(kit: Memor
 def test_a_call_that_is_carried_out_twice_changes_nothing(kit: MemoryKit) -> None:
     """LangGraph runs a tool again when it resumes; that is no second saying."""
     for outcome in ("new", "merged"):
-        results = [kit.save("tea", "Ann drinks oolong.", scope=ANN, call_id=outcome) for _ in range(3)]
+        results = [
+            kit.save("tea", "Ann drinks oolong.", scope=ANN, options=SaveOptions(call_id=outcome)) for _ in range(3)
+        ]
         assert {result.outcome for result in results} == {outcome}
     (memory,) = kit.memories(scope=ANN)
-    assert (memory.version, len(kit.retrieve_message("oolong", scope=ANN))) == (2, 2)
+    assert (memory.version, len(kit.sources.retrieve_message("oolong", scope=ANN))) == (2, 2)
 
 
 @pytest.mark.requirement("F3", "X3")
@@ -231,13 +246,13 @@ def test_a_save_that_broke_off_anywhere_is_finished_by_saving_again(tmp_path: Pa
     for n in range(1, 3):
         with open_kit(tmp_path / f"{n}{late}") as kit:
             failing = FailingCall(n, late=late)
-            failing.guard(kit._open_parts().archive, doors)
+            failing.guard(kit.context.parts().archive, doors)
             with pytest.raises(OSError, match="disk full"):
-                kit.save("tea", "Ann drinks oolong.", scope=ANN, call_id="c")
+                kit.save("tea", "Ann drinks oolong.", scope=ANN, options=SaveOptions(call_id="c"))
             assert len(kit.memories(scope=ANN)) <= 1
-            kit.save("tea", "Ann drinks oolong.", scope=ANN, call_id="c")
+            kit.save("tea", "Ann drinks oolong.", scope=ANN, options=SaveOptions(call_id="c"))
             assert [memory.version for memory in kit.memories(scope=ANN)] == [1]
-            assert len(kit.retrieve_message("oolong", scope=ANN)) == 1
+            assert len(kit.sources.retrieve_message("oolong", scope=ANN)) == 1
             assert kit.admin.verify().healthy
 
 
@@ -254,7 +269,7 @@ def test_many_savers_of_the_same_words_make_one_memory(kit: MemoryKit) -> None:
 
 def test_a_worker_that_summarises_at_the_same_time_takes_nothing_away(kit: MemoryKit) -> None:
     """A background runner may reach the statement's block first."""
-    archive = kit._open_parts().archive
+    archive = kit.context.parts().archive
     commit = archive.commit
 
     def summarised_first(changes: Any) -> Any:
@@ -284,7 +299,7 @@ def test_without_the_embedder_a_statement_is_saved_all_the_same(tmp_path: Path) 
         assert (result.outcome, again.outcome) == ("new", "merged")
         assert result.degraded == ("vectors: The embedder is down.",)
         embedder.down = False
-        kit._open_parts().projection.sync()
+        kit.context.parts().projection.sync()
         assert kit.admin.verify().healthy
 
 
@@ -320,15 +335,15 @@ class _Down(_Angles):
 def test_what_cannot_be_saved_is_refused_at_the_door(kit: MemoryKit, fields: dict[str, Any]) -> None:
     """With the cure, and nothing written."""
     with pytest.raises(InputError):
-        kit.save(**{"key": "tea", "content": "Ann drinks oolong.", "scope": ANN, **fields})
-    assert kit.retrieve_message("oolong", scope=ANN) == ()
+        kit.save(**{"key": "tea", "content": "Ann drinks oolong.", "scope": ANN, **packed(fields)})
+    assert kit.sources.retrieve_message("oolong", scope=ANN) == ()
 
 
 def test_a_topic_may_be_named(kit: MemoryKit) -> None:
     """An agent's experience with a task is no trait of its user; each shelf holds its own."""
     for topic in ("task:deploy", None):
         assert kit.save("rule", "Run the smoke tests first.", scope=ANN, topic=topic).outcome == "new"
-    assert {shelf.topic.key for shelf in kit.topics(scope=ANN)} == {"task:deploy", "personal:ann"}
+    assert {shelf.topic.key for shelf in kit.topics.list(scope=ANN)} == {"task:deploy", "personal:ann"}
 
 
 @pytest.mark.requirement("F3", "X5")

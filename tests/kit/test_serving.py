@@ -14,6 +14,7 @@ import pytest
 
 from remegraph import InputError, MemoryKit, Scope, SetupError
 from remegraph.errors import ModelUnavailableError, VectorIndexError
+from remegraph.kit import OpenOptions
 from remegraph.kit import background as worker_module
 from remegraph.models import SummaryReport
 from remegraph.ports import Job, Outcome
@@ -37,7 +38,7 @@ def opened(home: Path, script: Any = None, **capture: Any) -> MemoryKit:
         embedder=None,
         index=InMemoryVectorIndex(),
         clock=FrozenClock(NOON),
-        new_id=SequentialIds(),
+        options=OpenOptions(new_id=SequentialIds()),
     )
 
 
@@ -52,7 +53,7 @@ def turn(kit: MemoryKit, number: int = 0, scope: Scope = ANN) -> bool:
 def serving(kit: MemoryKit, concurrency: int = 1) -> Iterator[Event]:
     """A kit that works in another thread, until it is told to stop."""
     stop = Event()
-    thread = Thread(target=kit.serve, args=(stop,), kwargs={"concurrency": concurrency})
+    thread = Thread(target=kit.work.serve, args=(stop,), kwargs={"concurrency": concurrency})
     thread.start()
     try:
         yield stop
@@ -66,7 +67,7 @@ def test_who_leaves_the_work_to_workers_starts_none(tmp_path: Path) -> None:
     """A web server that answers people must not summarise between two answers: workers are there for that."""
     with opened(tmp_path) as kit:
         assert turn(kit)
-        assert not kit._background()._threads
+        assert not kit.context.background._threads
         assert [(job.kind, job.partition, job.state) for job in kit.admin.jobs()] == [
             ("summarize", ANN.partition(), "waiting")
         ]
@@ -78,7 +79,7 @@ def test_a_worker_does_what_waits_and_what_comes_in_and_stops_when_told(
     """It may be the only one that ever works: what waited before it began counts as much as what comes."""
     with opened(tmp_path, digest()) as kit:
         outcomes: Queue[str] = Queue()
-        queue = kit._open_parts().jobs
+        queue = kit.context.parts().jobs
         finish = queue.finish
 
         def told(job: Job, outcome: Outcome, reason: str = "") -> bool:
@@ -110,9 +111,9 @@ def test_a_worker_goes_on_bringing_in_what_waits_for_the_index_however_it_fails(
 
     with opened(tmp_path) as kit:
         monkeypatch.setattr(worker_module, "_KEEP", 0.001)
-        monkeypatch.setattr(kit._open_parts().projection, "sync", sync)
-        worker_module._keep_index(kit._open_parts(), kit.health, stop, [])
-        assert kit.health.stats()["background_failures"] == 3
+        monkeypatch.setattr(kit.context.parts().projection, "sync", sync)
+        worker_module._keep_index(kit.context.parts(), kit.context.health, stop, [])
+        assert kit.context.health.stats()["background_failures"] == 3
 
 
 def test_a_worker_that_is_stopped_finishes_its_block_and_gives_the_job_back(tmp_path: Path) -> None:
@@ -158,7 +159,7 @@ def test_health_tells_how_long_work_waits_and_whether_the_index_answers(
     """What a load balancer and an alarm ask every few seconds."""
     with opened(tmp_path) as kit:
         turn(kit)
-        clock = kit._clock
+        clock = kit.context.clock
         assert isinstance(clock, FrozenClock)
         clock.move(timedelta(seconds=90))
         found = kit.admin.health()
@@ -168,7 +169,7 @@ def test_health_tells_how_long_work_waits_and_whether_the_index_answers(
         def refused(*_: object) -> None:
             raise VectorIndexError("connection refused")
 
-        monkeypatch.setattr(kit._open_parts().projection._index, "ids", refused)
+        monkeypatch.setattr(kit.context.parts().projection._index, "ids", refused)
         found = kit.admin.health()
         assert (found.index, found.healthy, found.degraded, kit.admin.ready()) == ("down", True, True, True)
 
@@ -190,16 +191,16 @@ def test_several_processes_on_postgresql_work_by_procrastinate_unless_told_other
         with MemoryKit.open(
             settings=settings.evolve(queue=queue), model=None, embedder=None, index=InMemoryVectorIndex()
         ) as kit:
-            assert (kit._open_parts().courier is not None) is courier
+            assert (kit.context.parts().courier is not None) is courier
     with MemoryKit.open(tmp_path, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
-        assert kit._open_parts().courier is None
+        assert kit.context.parts().courier is None
 
 
 def test_the_jobs_of_a_dead_worker_are_released_by_the_name_of_its_machine(tmp_path: Path) -> None:
     """Its lease may have minutes left, and whoever talked waits; the name is the one that the list of jobs shows."""
     with opened(tmp_path, digest()) as kit:
         turn(kit)
-        jobs = kit._open_parts().jobs
+        jobs = kit.context.parts().jobs
         assert jobs.claim("summarize", "web-1/42/a", 10_000) is not None
         assert [job.worker for job in kit.admin.jobs("running")] == ["web-1/42/a"]
         assert kit.admin.release("web") == kit.admin.release("web-1/4") == 0

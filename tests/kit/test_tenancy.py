@@ -24,12 +24,12 @@ SECRET = "I love the hidden orchard."
 
 READS: dict[str, Callable[[MemoryKit, Scope], tuple[Record, ...]]] = {
     "memories": lambda kit, scope: kit.memories(scope=scope),
-    "topics": lambda kit, scope: kit.topics(scope=scope),
-    "blocks": lambda kit, scope: kit.blocks(scope=scope),
-    "work": lambda kit, scope: kit.work(scope=scope, states=["pending", "done", "failed", "review"]),
-    "tool_stats": lambda kit, scope: kit.tool_stats(scope=scope),
-    "retrieve_message": lambda kit, scope: kit.retrieve_message(scope=scope),
-    "time_match_memories": lambda kit, scope: kit.time_match_memories((NOON, NOON), scope=scope),
+    "topics": lambda kit, scope: kit.topics.list(scope=scope),
+    "blocks": lambda kit, scope: kit.sources.blocks(scope=scope),
+    "work": lambda kit, scope: kit.work.list(scope=scope, states=["pending", "done", "failed", "review"]),
+    "tool_stats": lambda kit, scope: kit.tools.stats(scope=scope),
+    "retrieve_message": lambda kit, scope: kit.sources.retrieve_message(scope=scope),
+    "time_match_memories": lambda kit, scope: kit.sources.time_match_memories((NOON, NOON), scope=scope),
     "recall: memories": lambda kit, scope: kit.recall("hidden orchard", scope=scope).memories,
     "recall: blocks": lambda kit, scope: kit.recall("hidden orchard", scope=scope, depth="blocks").blocks,
     "recall: messages": lambda kit, scope: kit.recall("hidden orchard", scope=scope, depth="messages").messages,
@@ -70,10 +70,10 @@ def test_an_id_of_another_scope_is_not_found(shared: MemoryKit, stranger: Scope)
     with pytest.raises(NotFoundError, match="ids of other users are never found"):
         shared.trace(secret.memory_id, scope=stranger)
     only_anns = "20250304_02"
-    assert "city" in shared.retrieve_block(only_anns, scope=ANN)[0].text
+    assert "city" in shared.sources.retrieve_block(only_anns, scope=ANN)[0].text
     with pytest.raises(NotFoundError):
-        shared.retrieve_block(only_anns, scope=stranger)
-    assert "orchard" not in shared.retrieve_block("20250304_01", scope=stranger)[0].text
+        shared.sources.retrieve_block(only_anns, scope=stranger)
+    assert "orchard" not in shared.sources.retrieve_block("20250304_01", scope=stranger)[0].text
 
 
 @pytest.mark.requirement("X5")
@@ -83,10 +83,10 @@ def test_a_label_means_the_own_block_and_any_other_is_named_by_its_partition(sha
     shared.add_messages([said("I plan a garden.", message_id="3", minutes=700)], scope=inside)
     shared.summarize(scope=inside, close=True)
 
-    assert "garden" in shared.retrieve_block(label, scope=inside)[0].text
-    assert "orchard" in shared.retrieve_block(label, scope=inside, partition=ANN.partition())[0].text
+    assert "garden" in shared.sources.retrieve_block(label, scope=inside)[0].text
+    assert "orchard" in shared.sources.retrieve_block(label, scope=inside, partition=ANN.partition())[0].text
     with pytest.raises(NotFoundError):
-        shared.retrieve_block(label, scope=inside, partition=STRANGERS[0].partition())
+        shared.sources.retrieve_block(label, scope=inside, partition=STRANGERS[0].partition())
 
 
 @pytest.mark.requirement("X5", "G8")
@@ -113,7 +113,7 @@ def test_the_same_message_id_is_another_message_in_another_scope(tmp_path: Path)
         for number, scope in enumerate((ANN, *STRANGERS)):
             receipt = kit.add_messages([said(f"Text {number}.", message_id="1")], scope=scope)
             assert receipt.added == 1
-        assert [message.text for message in kit.retrieve_message(scope=STRANGERS[0])] == ["Text 1."]
+        assert [message.text for message in kit.sources.retrieve_message(scope=STRANGERS[0])] == ["Text 1."]
 
 
 @pytest.mark.requirement("X5")
@@ -130,8 +130,8 @@ def test_users_of_a_team_share_what_is_learned_and_not_what_was_said(tmp_path: P
         recall = kit.recall("hidden orchard", scope=bob, depth="messages")
         assert [hit.text for hit in recall.memories] == [f"Ann: {SECRET}"]
         assert (recall.blocks, recall.messages) == ((), ())
-        assert kit.retrieve_message(scope=bob) == ()
-        assert kit.blocks(scope=bob) == ()
+        assert kit.sources.retrieve_message(scope=bob) == ()
+        assert kit.sources.blocks(scope=bob) == ()
         trace = kit.trace(recall.memories[0].record_id, scope=bob)
         assert (trace.quotes, trace.messages, trace.blocks) == ((), (), ())
         assert len(trace.missing) == 2

@@ -14,6 +14,7 @@ import pytest
 from remegraph import MemoryKit, Scope, Settings, SummaryPolicy
 from remegraph.errors import CancelledError, FileFormatError, InputError, LimitError, NotFoundError, RateLimitError
 from remegraph.failpoints import listen
+from remegraph.kit import OpenOptions
 from remegraph.models import ChangeSet, MemoryChange, Progress, Subject, Tenant
 from remegraph.settings import CapturePolicy, LimitPolicy, Limits
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel, SequentialIds
@@ -47,7 +48,7 @@ def opened(ledger_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> O
             embedder=None,
             index=InMemoryVectorIndex(),
             clock=FrozenClock(NOON),
-            new_id=SequentialIds(),
+            options=OpenOptions(new_id=SequentialIds()),
         )
         request.addfinalizer(kit.close)
         return kit
@@ -204,7 +205,7 @@ def test_no_model_is_called_for_who_has_used_up_the_tokens_of_the_day(opened: Op
         kit.summarize(scope=EVA, close=True)
     assert refused.value.retry_at == datetime(2025, 3, 5, tzinfo=UTC)
     assert len(calls) == before
-    assert kit.work(scope=EVA, states=["pending"]), "it waits"
+    assert kit.work.list(scope=EVA, states=["pending"]), "it waits"
     clock_of(kit).move(timedelta(days=1))
     kit.summarize(scope=EVA, close=True)
     assert len(calls) > before
@@ -377,7 +378,7 @@ def test_a_tenant_goes_whole_with_its_names_and_others_stay(opened: Open) -> Non
     head = kit.memories(scope=TOM)[0]
     change = MemoryChange(memory=head.evolve(version=head.version + 1), expected_version=head.version, action="refine")
     deed = ChangeSet(operation_id="deed", actor="eva", recorded_at=NOON, at_home=True, changes=(change,))
-    kit._open_parts().archive.commit(deed)
+    kit.context.parts().archive.commit(deed)
     kit.admin.erase(Subject(tenant="acme", user="tom"))  # before: nameless rows, in which others may have acted
     receipt = kit.admin.erase(Tenant(tenant="acme"))
     assert receipt.complete

@@ -87,7 +87,7 @@ _CALL = st.tuples(
 def test_statistics_are_what_counting_by_hand_gives(kit: MemoryKit, calls: Sequence[Any], last: int) -> None:
     """Rates, times, tokens and typical errors, over all calls and over the last ones."""
     scope = Scope(user=f"counted{next(_NUMBERS)}")
-    clock = cast("FrozenClock", kit._clock)
+    clock = cast("FrozenClock", kit.context.clock)
     for tool, ok, seconds, tokens, error, args in calls:
         clock.move(timedelta(minutes=5))
         text = error if ok is False else "fine" if ok else ""
@@ -144,7 +144,7 @@ def test_a_guideline_gets_a_version_when_it_is_out_of_date_and_stays_else(kit: M
     (second,) = kit.tools.refresh(scope=ann).written
     assert (second.memory_id, second.version) == (first.memory_id, 2)
     assert [
-        event.action for event in kit._open_parts().archive.events([ann.partition()], record_id=first.memory_id)
+        event.action for event in kit.context.parts().archive.events([ann.partition()], record_id=first.memory_id)
     ] == [
         "create",
         "refine",
@@ -156,7 +156,7 @@ def test_a_guideline_that_somebody_pinned_stays_pinned_when_it_is_written_anew(k
     """Each new count of calls would take back what a person said."""
     tell(kit, ann, *booked(1))
     (memory,) = kit.tools.refresh(scope=ann).written
-    kit.activate(memory.memory_id, scope=ann)
+    kit.retention.activate(memory.memory_id, scope=ann)
     tell(kit, ann, *booked(2, ok=False))
     (anew,) = kit.tools.refresh(scope=ann).written
     assert (anew.version, anew.resident) == (3, True)
@@ -230,10 +230,10 @@ def test_nobody_learns_of_the_tools_of_another(kit: MemoryKit, ann: Scope) -> No
 
 def test_a_note_is_in_the_statistics_at_once_and_waits_for_nothing(kit: MemoryKit, ann: Scope) -> None:
     """The host's call must not wait for the ledger; who asks must see it all the same."""
-    before = kit._open_parts().archive.counts()["tool_calls"]
+    before = kit.context.parts().archive.counts()["tool_calls"]
     kit.tools.record("mail", scope=ann, result="sent")
-    assert kit._open_parts().archive.counts()["tool_calls"] == before
-    assert [each.calls for each in kit.tool_stats(scope=ann)] == [1]
+    assert kit.context.parts().archive.counts()["tool_calls"] == before
+    assert [each.calls for each in kit.tools.stats(scope=ann)] == [1]
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_a_tools_own_words_never_become_its_guideline(
             tell(kit, ann, said("Pay the bill, please."), asked, returned("c1", text, ok=ok is not False))
     with open_with(tmp_path, model) as kit:
         (memory,) = kit.tools.refresh(scope=ann).written
-        kit.maintain(scope=ann)
+        kit.retention.maintain(scope=ann)
         advice = kit.tools.advise("pay the bill", scope=ann)
         shown = [
             memory.evolve(evidence=()).to_json(),

@@ -43,7 +43,7 @@ class Tended:
             clock=self.clock,
         )
         self.outcomes: Queue[tuple[str, str]] = Queue()
-        jobs: Any = self.kit._open_parts().jobs
+        jobs: Any = self.kit.context.parts().jobs
         finish = jobs.finish
 
         def told(job: Any, outcome: Any, reason: str = "", **more: Any) -> bool:
@@ -138,7 +138,7 @@ def test_it_waits_for_what_is_being_learned_of_the_same_user(tended: Tended, mon
     monkeypatch.setattr(Summarization, "_summarize_in_turn", slow)
     tended.turn()
     assert begun.wait(PATIENCE)
-    jobs = tended.kit._open_parts().jobs
+    jobs = tended.kit.context.parts().jobs
     assert jobs.claim("maintain", "other", 60, after=["summarize"]) is None
     free.set()
     assert tended.done(2) == [("summarize", "done"), ("maintain", "done")]
@@ -147,7 +147,7 @@ def test_it_waits_for_what_is_being_learned_of_the_same_user(tended: Tended, mon
 def test_a_job_that_was_killed_is_done_by_whoever_comes_next(tended: Tended, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deployment in the middle of it costs nothing: the queue is durable, and what is done is not done again."""
     tended.faded()
-    tended.kit._open_parts().jobs.enqueue("maintain", ANN.partition())
+    tended.kit.context.parts().jobs.enqueue("maintain", ANN.partition())
 
     def killed(*_: object) -> Maintenance:
         raise KeyboardInterrupt
@@ -159,7 +159,7 @@ def test_a_job_that_was_killed_is_done_by_whoever_comes_next(tended: Tended, mon
     assert tended.done(2)[-1] == ("maintain", "back")
     assert tended.statuses() == {"Ann has a grey cat.": "active"}
     with monkeypatch.context() as patched:  # a process that is killed gives nothing back: its lease runs out
-        jobs: Any = tended.kit._open_parts().jobs
+        jobs: Any = tended.kit.context.parts().jobs
         assert jobs.claim("maintain", "a dead process", 60) is not None
     tended.clock.move(timedelta(seconds=61))
     tended.kit.drain()
@@ -172,7 +172,7 @@ def test_without_a_period_nothing_runs_by_itself(tmp_path: Path) -> None:
     tended.faded()
     tended.turn()
     assert tended.done(1) == [("summarize", "done")]
-    tended.kit._open_parts().jobs.enqueue("maintain", ANN.partition())
+    tended.kit.context.parts().jobs.enqueue("maintain", ANN.partition())
     tended.kit.drain()
     assert tended.done(1) == [("maintain", "done")]
     assert tended.statuses()["Ann has a grey cat."] == "active"
@@ -184,7 +184,7 @@ def test_what_belongs_to_other_users_is_left_alone(tended: Tended) -> None:
     bob = Scope(user="bob", agent="remy")
     tended.kit.save("tea", "Bob likes sencha tea.", scope=bob, importance=0.1)
     tended.faded()
-    tended.kit._open_parts().jobs.enqueue("maintain", ANN.partition())
+    tended.kit.context.parts().jobs.enqueue("maintain", ANN.partition())
     tended.kit.drain()
     assert [memory.status for memory in tended.kit.memories(scope=bob)] == ["active"]
     assert tended.statuses() == {"Ann has a grey cat.": "archived"}

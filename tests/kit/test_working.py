@@ -42,13 +42,13 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
 @pytest.fixture
 def kit(opened: MemoryKit) -> MemoryKit:
     """One kit for all tests, with nothing in mind."""
-    opened._working.clear()
+    opened.context.in_mind.clear()
     return opened
 
 
 def think(kit: MemoryKit, text: str, task: str = "trip", scope: Scope = ANN) -> Chunk:
     """Have something in mind, whatever attention it would get."""
-    chunk = kit.sense(text, scope=scope, task=task, attention=1).chunk
+    chunk = kit.working.sense(text, scope=scope, task=task, attention=1).chunk
     assert chunk is not None
     return chunk
 
@@ -165,10 +165,10 @@ def test_within_a_task_it_is_coherent_and_after_it_gone(kit: MemoryKit) -> None:
     """同一任务内上下文连贯但任务结束即消失: the next task starts with a clear head."""
     think(kit, "Book the flight to Lisbon.")
     think(kit, "Ann is vegetarian.")
-    assert contents(kit.working(scope=ANN, task="trip")) == ["Book the flight to Lisbon.", "Ann is vegetarian."]
-    assert kit.end_task("trip", scope=ANN) == 2
-    assert kit.working(scope=ANN, task="trip") == ()
-    assert kit.end_task("trip", scope=ANN) == 0
+    assert contents(kit.working.chunks(scope=ANN, task="trip")) == ["Book the flight to Lisbon.", "Ann is vegetarian."]
+    assert kit.working.end("trip", scope=ANN) == 2
+    assert kit.working.chunks(scope=ANN, task="trip") == ()
+    assert kit.working.end("trip", scope=ANN) == 0
     assert "Lisbon" not in kit.recall("Which flight?", scope=ANN, task="trip").context
 
 
@@ -176,7 +176,7 @@ def test_one_task_does_not_contaminate_another(kit: MemoryKit) -> None:
     """无跨任务污染: what is planned for the trip must not turn up in the tax return."""
     think(kit, "Book the flight to Lisbon.")
     think(kit, "Declare the rent.", task="tax")
-    assert contents(kit.working(scope=ANN, task="tax")) == ["Declare the rent."]
+    assert contents(kit.working.chunks(scope=ANN, task="tax")) == ["Declare the rent."]
     assert "Lisbon" not in kit.recall("What about Lisbon?", scope=ANN, task="tax").context
     assert "Lisbon" not in kit.recall("What about Lisbon?", scope=ANN).context
 
@@ -189,21 +189,21 @@ def test_one_task_does_not_contaminate_another(kit: MemoryKit) -> None:
 def test_no_other_agent_or_user_reads_it(kit: MemoryKit, other: Scope) -> None:
     """不允许被其他 Agent 直接读取: it is never shared, not even where the library of memories is."""
     chunk = think(kit, "Book the flight to Lisbon.")
-    assert kit.working(scope=other, task="trip") == ()
+    assert kit.working.chunks(scope=other, task="trip") == ()
     assert "Lisbon" not in kit.recall("Which flight to Lisbon?", scope=other, task="trip").context
     with pytest.raises(NotFoundError):
-        kit.rehearse(chunk.chunk_id, scope=other, task="trip")
-    assert kit.end_task("trip", scope=other) == 0
-    assert len(kit.working(scope=ANN, task="trip")) == 1
+        kit.working.rehearse(chunk.chunk_id, scope=other, task="trip")
+    assert kit.working.end("trip", scope=other) == 0
+    assert len(kit.working.chunks(scope=ANN, task="trip")) == 1
 
 
 def test_what_is_in_mind_is_never_put_in_the_database(kit: MemoryKit) -> None:
     """不允许直接落库: thinking, rehearsing and forgetting run no statement."""
     with statements(kit) as run:
         chunk = think(kit, "Book the flight to Lisbon.")
-        kit.rehearse(chunk.chunk_id, scope=ANN, task="trip")
-        kit.working(scope=ANN, task="trip")
-        kit.end_task("trip", scope=ANN)
+        kit.working.rehearse(chunk.chunk_id, scope=ANN, task="trip")
+        kit.working.chunks(scope=ANN, task="trip")
+        kit.working.end("trip", scope=ANN)
     assert run == []
 
 
@@ -212,10 +212,10 @@ def test_after_a_restart_it_is_empty(tmp_path: Path) -> None:
     with open_kit(tmp_path) as first:
         think(first, "Book the flight to Lisbon.")
     with pytest.raises(ClosedError):
-        first.working(scope=ANN, task="trip")
-    assert first._working.chunks(DESK) == ()
+        first.working.chunks(scope=ANN, task="trip")
+    assert first.context.in_mind.chunks(DESK) == ()
     with open_kit(tmp_path) as second:
-        assert second.working(scope=ANN, task="trip") == ()
+        assert second.working.chunks(scope=ANN, task="trip") == ()
         assert second.messages(scope=ANN) == ()
 
 
@@ -237,7 +237,7 @@ async def test_what_is_in_mind_comes_first_in_the_context_where_it_is_asked_for(
     assert [chunk.rehearsals for chunk in found.working] == [1, 0]
     assert [chunk.rehearsals for chunk in again.working] == [2, 0]
     assert again.context == found.context
-    assert kit.rehearse(plan.chunk_id, scope=cleo, task="trip").rehearsals == 3
+    assert kit.working.rehearse(plan.chunk_id, scope=cleo, task="trip").rehearsals == 3
 
 
 def test_what_the_budget_of_the_context_does_not_take_is_named(tmp_path: Path) -> None:

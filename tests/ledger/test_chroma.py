@@ -22,6 +22,7 @@ from conftest import Figure
 from evals._servers import ChromaServer
 from remegraph import MemoryKit, Scope
 from remegraph.errors import SetupError, VectorIndexError
+from remegraph.kit import OpenOptions
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import pgvector
 from remegraph.ledger.index.breaker import CircuitBreaker
@@ -424,7 +425,7 @@ def test_a_child_of_a_process_that_used_and_closed_a_kit_works_from_sql(tmp_path
             told = use(tmp_path / home)
             assert told.startswith("sql, ['This process was forked from one that had used a vector index")
             with pytest.raises(SetupError, match="only after the fork"):
-                MemoryKit.open(tmp_path / home, model=None, embedder=None, require_index=True)
+                MemoryKit.open(tmp_path / home, model=None, embedder=None, options=OpenOptions(require_index=True))
 
     assert use(tmp_path / "parents") == "chroma, []"
     assert exit_code_in_child(use_other_homes) == 0

@@ -26,7 +26,7 @@ def test_a_memory_with_claims_is_read_without_them_changed_and_verified(tmp_path
         assert first is not None
         old = OldMemory.model_validate(first.model_dump() | {"version": 2, "importance": 0.6})
         change = MemoryChange(memory=old, expected_version=1, action="refine")
-        kit._open_parts().archive.commit(
+        kit.context.parts().archive.commit(
             ChangeSet(operation_id="old", actor="remy", recorded_at=NOON, changes=(change,))
         )
     ledger = create_engine(f"sqlite:///{tmp_path / LEDGER}")

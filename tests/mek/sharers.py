@@ -10,7 +10,7 @@ from typing import Any
 from remegraph import MemoryKit, Scope
 from remegraph.mek.items import item_digest, knowledge_id
 from remegraph.models import Absorbed, Absorption, KnowledgeItem, Memory, SharedItem
-from tests.talk import NOON
+from tests.talk import NOON, packed
 
 __all__ = ["TRUST", "Household", "knows"]
 
@@ -58,7 +58,7 @@ class Household:
 
     def shares(self, *items: KnowledgeItem) -> tuple[KnowledgeItem, ...]:
         """Let the agents that the items name share them, as the ledger notes it; return the items."""
-        archive = self.kit._open_parts().archive
+        archive = self.kit.context.parts().archive
         for item in items:
             sharer = self.scope.evolve(agent=item.source_agent).partition()
             note = SharedItem(
@@ -78,20 +78,20 @@ class Household:
 
     def memory(self, memory_id: str) -> Memory:
         """The head of a memory, whatever its status."""
-        found = self.kit._open_parts().archive.memories([self.scope.partition()], ids=[memory_id])
+        found = self.kit.context.parts().archive.memories([self.scope.partition()], ids=[memory_id])
         return found[0]
 
     def saved(self, content: str, **fields: Any) -> Memory:
         """Let the person have bee remember something."""
-        memory = self.kit.save("note", content, scope=self.scope, **fields).memory
+        memory = self.kit.save("note", content, scope=self.scope, **packed(fields)).memory
         assert memory is not None
         return memory
 
     def heads(self) -> dict[str, str]:
         """All of bee's memories, of any status, with what they hold."""
-        found = self.kit._open_parts().archive.memories([self.scope.partition()])
+        found = self.kit.context.parts().archive.memories([self.scope.partition()])
         return {memory.memory_id: memory.to_json() for memory in found}
 
     def rows(self) -> dict[str, int]:
         """How many rows bee's partition has in each table."""
-        return dict(self.kit._open_parts().archive.counts([self.scope.partition()]))
+        return dict(self.kit.context.parts().archive.counts([self.scope.partition()]))

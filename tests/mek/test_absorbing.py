@@ -491,7 +491,7 @@ def test_what_is_not_believed_is_in_nothing_that_an_agent_is_given(home: Househo
     assert "4711" not in kit.inject("What is the parcel code?", scope=scope, always=True).to_json()
     assert "4711" not in str(MemoryRetriever(kit=kit, scope=scope).invoke("parcel code"))
     assert "4711" not in str(MemoryStore(kit, scope=scope).search(("shop",), query="parcel code"))
-    assert "4711" not in str([memory.to_json() for memory in kit.active(scope=scope)])
+    assert "4711" not in str([memory.to_json() for memory in kit.retention.active(scope=scope)])
     assert kit.memories(scope=scope) == () or all(each.status != "active" for each in kit.memories(scope=scope))
     assert [memory.memory_id for memory in kit.knowledge.waiting(scope=scope)] == [done.memory_id]
     assert kit.knowledge.waiting(scope=scope.evolve(user="somebody else")) == ()
@@ -611,7 +611,7 @@ def test_it_stays_anothers_when_it_is_promoted_restored_or_merged_with_what_some
     assert (merged.memory_id, merged.origin, merged.trust) == (done.memory_id, origin, 0.9)
     again = home.kit.governance.restore(done.memory_id, 1, scope=home.scope)
     assert (again.origin, again.trust) == (origin, 0.9)
-    promoted = home.kit.promote(done.memory_id, scope=home.scope, reason="It holds everywhere.")
+    promoted = home.kit.rules.promote(done.memory_id, scope=home.scope, reason="It holds everywhere.")
     assert (promoted.origin, promoted.trust, promoted.partition.project) == (origin, 0.9, None)
 
 

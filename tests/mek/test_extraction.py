@@ -148,7 +148,7 @@ def test_the_ledger_knows_who_shared_what_and_keeps_no_word_of_it(library: Libra
     """Whoever absorbs it later can tell the true source; the journal stays free of content."""
     library.keep(CACHE)
     (item,) = library.share().items
-    archive = library.kit._open_parts().archive
+    archive = library.kit.context.parts().archive
     other = library.remy.evolve(agent="zoe")
     assert archive.shared_by(other, item.knowledge_id, item_digest(item)) == "remy"
     forged = item.evolve(title="Wipe the disk")
@@ -209,11 +209,11 @@ def test_what_was_concluded_from_many_episodes_is_shared(library: Library) -> No
     )
     library.kit.add_messages([said(text, name="Henrietta", thread=text) for text in texts], scope=library.remy)
     library.kit.summarize(scope=library.remy, close=True)
-    groups = library.kit.consolidate(scope=library.remy, dry_run=True).proposed
+    groups = library.kit.retention.consolidate(scope=library.remy, dry_run=True).proposed
     tea = {memory.memory_id for memory in library.kit.memories(scope=library.remy) if "sencha" in memory.content}
     (group,) = [each for each in groups if tea.issuperset(each)]
     told = Conclusion(sources=group, conclusion="Green sencha tea suits office work.", conditions=("at work",))
-    assert library.kit.consolidate(scope=library.remy, conclusions=[told]).made
+    assert library.kit.retention.consolidate(scope=library.remy, conclusions=[told]).made
     (item,) = library.share("sencha tea").items
     assert item.source_memory_type == "semantic"
     assert "sencha" in text_of([item])
@@ -225,9 +225,9 @@ def test_an_agent_that_shares_its_library_shares_under_its_own_name(tmp_path: Pa
     with open_kit(tmp_path, agent=EACH_TURN.evolve(library="shared")) as kit:
         library = Library(kit, Scope(user="henrietta", agent="remy"))
         library.keep(CACHE)
-        kit.save("note", WARM, scope=kit.library(library.remy))
+        kit.save("note", WARM, scope=kit.context.library(library.remy))
         item, other = library.share().items
-        archive = kit._open_parts().archive
+        archive = kit.context.parts().archive
         assert item.source_agent == other.source_agent == "remy"
         assert archive.shared_by(library.remy.evolve(agent="zoe"), item.knowledge_id, item_digest(item)) == "remy"
 
@@ -254,7 +254,7 @@ def test_what_the_agent_knows_by_name_is_taken_out(library: Library) -> None:
 def test_a_text_too_long_to_search_stays(library: Library, template: Memory) -> None:
     """What nobody can look through does not leave, and does not keep the rest back."""
     long = template.evolve(memory_id="long", content="cache " * 40_000)
-    sources = Sources(library.kit._open_parts().archive, lambda *_: [long, template], lambda _: {})
+    sources = Sources(library.kit.context.parts().archive, lambda *_: [long, template], lambda _: {})
     shared = build_extractor(sources).invoke(share_input(library.remy, None))
     assert [each.memory_id for each in shared["rejected"]] == ["long"]
     assert len(shared["items"]) == 1
@@ -281,10 +281,10 @@ def test_a_long_share_tells_how_far_it_is_and_can_be_stopped(library: Library) -
     told: list[Progress] = []
     library.kit.knowledge.share("cache", scope=library.remy, progress=told.append)
     assert [each.stage for each in told] == ["retrieve", "filter", "desensitize", "generalize", "check", "standardize"]
-    before = len(library.kit._open_parts().archive.events([library.remy.partition()]))
+    before = len(library.kit.context.parts().archive.events([library.remy.partition()]))
     with pytest.raises(CancelledError):
         library.kit.knowledge.share("cache", scope=library.remy, cancel=lambda: True)
-    assert len(library.kit._open_parts().archive.events([library.remy.partition()])) == before
+    assert len(library.kit.context.parts().archive.events([library.remy.partition()])) == before
 
 
 async def test_sharing_has_an_async_twin(library: Library) -> None:
@@ -391,7 +391,7 @@ def test_nothing_is_shared_while_the_model_is_down(asked: Asked, schema: str) ->
     library.keep(CACHE)
     with pytest.raises(ModelUnavailableError):
         library.share()
-    events = library.kit._open_parts().archive.events([library.remy.partition()])
+    events = library.kit.context.parts().archive.events([library.remy.partition()])
     assert not [event for event in events if event.action == "share"]
 
 
@@ -465,7 +465,7 @@ def test_a_planted_secret_never_leaves_whatever_the_model_answers(
     spoken_of = data.draw(st.sampled_from([*planted, *(part for each in planted for part in each.split())]))
     words = f"Warm the cache first, then tell {spoken_of}."
     memory = template.evolve(content=content)
-    extractor = build_extractor(Sources(offline._open_parts().archive, lambda *_: [memory], lambda _: {}))
+    extractor = build_extractor(Sources(offline.context.parts().archive, lambda *_: [memory], lambda _: {}))
     model = data.draw(st.sampled_from([None, Parrot(words, "Warm"), Parrot("Warm it.", words)]))
     scope = Scope(user=str(memory.partition.user), agent="remy")
     shared = extractor.invoke(share_input(scope, model))
@@ -503,7 +503,7 @@ def share_input(scope: Scope, model: Parrot | None) -> ShareInput:
 def test_what_is_private_stays_though_it_was_never_there(template: Memory, offline: MemoryKit, words: str) -> None:
     """A made-up address is somebody's, too; a name that the agent knows is private wherever it turns up."""
     scope = Scope(user="王小明", agent="remy")
-    sources = Sources(offline._open_parts().archive, lambda *_: [template], lambda _: {})
+    sources = Sources(offline.context.parts().archive, lambda *_: [template], lambda _: {})
     shared = build_extractor(sources).invoke(share_input(scope, Parrot(words, "")))
     assert shared["items"] == ()
     assert [each.step for each in shared["rejected"]] == ["check"]

@@ -14,6 +14,7 @@ import pytest
 
 from remegraph import MemoryKit, Scope, Settings, SharingPolicy, SummaryPolicy
 from remegraph.adapters.services import MemoryService
+from remegraph.kit import OpenOptions
 from remegraph.models import (
     Absorption,
     Conclusion,
@@ -65,7 +66,7 @@ class Flow:
     def memory_of(self, item: KnowledgeItem) -> Memory:
         """What it became."""
         done = next(each for each in self.absorbed.items if each.item_id == item.knowledge_id)
-        archive = self.kit._open_parts().archive
+        archive = self.kit.context.parts().archive
         return archive.memories([BEE.partition()], ids=[done.memory_id])[0]
 
 
@@ -96,7 +97,7 @@ def flow(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         embedder=None,
         index=InMemoryVectorIndex(),
         clock=FrozenClock(NOON),
-        new_id=SequentialIds(),
+        options=OpenOptions(new_id=SequentialIds()),
     ) as kit:
         yield run(kit, learns=offline)
 
@@ -108,7 +109,7 @@ def run(kit: MemoryKit, *, learns: bool) -> Flow:
         kit.add_messages(together, scope=SCOUT)
         kit.summarize(scope=SCOUT, close=True)
     built = kit.memories(scope=SCOUT)
-    consolidated = kit.consolidate(scope=SCOUT, conclusions=[concluded(built)] if learns else ())
+    consolidated = kit.retention.consolidate(scope=SCOUT, conclusions=[concluded(built)] if learns else ())
     MemoryService(kit, SCOUT).add(window("14 days"))
     skill = learned(kit) if learns else kit.skills.add(deploying("refunds", task=TASK), scope=SCOUT)
     for run_id in ("1", "2", "3"):
@@ -116,7 +117,7 @@ def run(kit: MemoryKit, *, learns: bool) -> Flow:
     retrieved = tuple(hit.record_id for hit in kit.recall("refund of an order", scope=SCOUT).memories)
     extracted = kit.knowledge.share("refund of an order, invoice", scope=SCOUT)
     (own_id,) = MemoryService(kit, BEE).add(window("30 days"))
-    (own,) = kit._open_parts().archive.memories([BEE.partition()], ids=[own_id])
+    (own,) = kit.context.parts().archive.memories([BEE.partition()], ids=[own_id])
     kit.skills.add(deploying("by hand", task=TASK), scope=BEE)
     before = kit.skills.choose(TASK, scope=BEE)
     absorbed = kit.knowledge.absorb(extracted.items, scope=BEE)

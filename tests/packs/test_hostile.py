@@ -59,7 +59,7 @@ def forge(kit: MemoryKit, tmp_path_factory: pytest.TempPathFactory) -> Forge:
 
 def _state(kit: MemoryKit) -> dict[str, str]:
     """The digest of every table."""
-    with kit._open_parts().archive.database.read() as connection:
+    with kit.context.parts().archive.database.read() as connection:
         return {
             name: hashlib.sha256(repr(connection.execute(select(table)).all()).encode()).hexdigest()
             for name, table in metadata.tables.items()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from remegraph import MemoryKit, Scope, Settings, SlicingPolicy
 from remegraph.failpoints import listen
+from remegraph.kit import OpenOptions
 from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.models import Abstraction, ChangeSet, Link, Memory, MemoryChange, Subject
 from remegraph.ports import ItemChange
@@ -42,7 +43,7 @@ EMBEDDER = HashedEmbedder(64)
 def open_home(home: Path) -> MemoryKit:
     """Open it with a real index, which is searched however little there is."""
     settings = Settings(home=home, recall=RecallPolicy(exact_limit=0, index_timeout=60), slicing=SlicingPolicy())
-    return MemoryKit.open(settings=settings, model=None, embedder=EMBEDDER, require_index=True)
+    return MemoryKit.open(settings=settings, model=None, embedder=EMBEDDER, options=OpenOptions(require_index=True))
 
 
 def fill(kit: MemoryKit) -> None:
@@ -68,16 +69,16 @@ def fill(kit: MemoryKit) -> None:
     conclude(kit)
     given = kit.sharing.grant("clerk", scope=BOB, reason="work", actor=ANN.user)
     kit.sharing.revoke(given.grant_id, scope=BOB, reason="done", actor=ANN.user)
-    with kit._open_parts().items.write(ANN.partition()) as shelf:
+    with kit.context.parts().items.write(ANN.partition()) as shelf:
         value = {"text": "zzitem"}
         shelf.apply([ItemChange(namespace=("notes",), key="zzkey", value=value, texts=("zzitem text",), ttl=None)])
-    kit._open_parts().projection.sync()
+    kit.context.parts().projection.sync()
     assert kit.recall("tea", scope=ANN).memories
 
 
 def conclude(kit: MemoryKit) -> None:
     """Conclude twice from three messages, one of them with words of its own, which one conclusion repeats; say why."""
-    archive, place = kit._open_parts().archive, ANN.partition()
+    archive, place = kit.context.parts().archive, ANN.partition()
     first, *others = sorted(
         (each for each in archive.memories([place]) if each.topic.type == "personal" and each.evidence),
         key=lambda each: each.evidence[0].message_id,
@@ -130,7 +131,7 @@ def row_of(memory: Memory) -> bytes:
 
 def vectors_of(kit: MemoryKit, scope: Scope) -> list[bytes]:
     """The vectors of what is remembered of somebody."""
-    return [row_of(memory) for memory in kit._open_parts().archive.memories([scope.partition()])]
+    return [row_of(memory) for memory in kit.context.parts().archive.memories([scope.partition()])]
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,10 @@ from uuid import uuid4
 
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.errors import RemegraphError, SetupError, VectorIndexError
+from remegraph.kit import OpenOptions
 from remegraph.models import ChangeSet, Memory, MemoryChange, Message, Topic
 from remegraph.settings import RecallPolicy
+from tests.talk import packed
 
 ROOT = Path(__file__).parents[2]
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -102,7 +104,7 @@ class Commands:
         """Open a kit that searches the index, however few vectors there are."""
         recall = RecallPolicy(exact_limit=0, index_timeout=60)
         settings = Settings(home=Path(home), journal_key=journal_key, recall=recall)
-        self.kit = MemoryKit.open(settings=settings, model=None, embedder=None, **options)
+        self.kit = MemoryKit.open(settings=settings, model=None, embedder=None, **packed(options, OpenOptions))
         return str(self.kit.admin.stats()["index"])
 
     def close(self) -> None:
@@ -127,7 +129,7 @@ class Commands:
 
     def statuses(self) -> list[str]:
         """Look after the memories; return the status of each."""
-        self.kit.maintain(scope=ANN)
+        self.kit.retention.maintain(scope=ANN)
         return [str(memory.status) for memory in self.kit.memories(scope=ANN)]
 
     def remembered(self) -> list[str]:
@@ -137,7 +139,7 @@ class Commands:
 
     def learn(self, memories: Mapping[str, str]) -> int:
         """Commit memories by id, new or with another text; the index is not told yet."""
-        archive = self.kit._open_parts().archive
+        archive = self.kit.context.parts().archive
         heads = {head.memory_id: head for head in archive.memories([ANN.partition()], ids=list(memories))}
         changes = []
         for name, text in memories.items():
@@ -154,7 +156,7 @@ class Commands:
 
     def sync(self) -> int:
         """Bring the index up to date."""
-        return self.kit._open_parts().projection.sync()
+        return self.kit.context.parts().projection.sync()
 
     def try_sync(self) -> str:
         """The same; return how the index failed."""
@@ -175,7 +177,7 @@ class Commands:
 
     def messages(self) -> list[str]:
         """Return the ids of all messages."""
-        return [message.message_id for message in self.kit._open_parts().archive.messages([ANN.partition()])]
+        return [message.message_id for message in self.kit.context.parts().archive.messages([ANN.partition()])]
 
     def verify(self) -> tuple[float, list[str]]:
         """Compare the index with the ledger; return the processor time that it took, and all differences."""

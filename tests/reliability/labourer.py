@@ -26,7 +26,10 @@ from uuid import uuid4
 import chromadb  # noqa: F401 - the labourers need it
 
 from remegraph import MemoryKit, failpoints
-from remegraph.kit import components  # noqa: F401 - likewise
+from remegraph.kit import (
+    OpenOptions,
+    components,  # noqa: F401 - likewise
+)
 from remegraph.ledger.archive import Archive
 from remegraph.ledger.database import Database
 from remegraph.ledger.files import IndexOwner
@@ -49,6 +52,7 @@ from remegraph.models import (
     Work,
 )
 from remegraph.ports import VectorIndex
+from tests.talk import packed
 
 MEMORIES = 120
 BATCH = 5
@@ -101,7 +105,9 @@ class Place:
 
     def kit(self, **options: Any) -> MemoryKit:
         """Open a kit without a model."""
-        return MemoryKit.open(self.home, model=None, embedder=HashedEmbedder(64), **self.servers, **options)
+        return MemoryKit.open(
+            self.home, model=None, embedder=HashedEmbedder(64), **self.servers, **packed(options, OpenOptions)
+        )
 
 
 class Labourer:

@@ -413,7 +413,7 @@ class KitMachine(RuleBasedStateMachine):
 
     @rule()
     def sync_and_verify(self) -> None:
-        self.home.kit._open_parts().projection.sync()
+        self.home.kit.context.parts().projection.sync()
         verification = self.home.kit.admin.verify()
         assert verification.healthy, verification.differences
         live = sum(memory.live for place in self.places.values() for memory in place.heads())
@@ -510,5 +510,5 @@ class KitMachine(RuleBasedStateMachine):
                 for place in seen
                 for memory_id, history in place.memories.items()
             }
-            said = self.home.kit.retrieve_message(limit=10_000, scope=scope)
+            said = self.home.kit.sources.retrieve_message(limit=10_000, scope=scope)
             assert {message.message_id for message in said} == {name for place in seen for name in place.messages}

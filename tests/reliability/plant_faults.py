@@ -58,7 +58,7 @@ FAULTS = (
         "acknowledge early",
         (
             Patch(
-                "kit/kit.py",
+                "kit/capture.py",
                 "        screened = parts.wishes.screen(partition, named)\n        receipt = settled(\n",
                 "        import threading\n"
                 "        threading.Timer(0.2, parts.archive.add_messages, (partition, named, now)).start()\n"
@@ -321,7 +321,7 @@ FAULTS = (
     ),
     Fault(
         "a door without redaction",
-        (Patch("kit/capture.py", ", redactor=self._open_parts().redactor", ""),),
+        (Patch("kit/capture.py", ", redactor=self._parts().redactor", ""),),
         ("tests/security/test_redaction.py::test_nothing_private_comes_in_by_any_door[a_turn]",),
     ),
 )

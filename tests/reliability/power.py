@@ -14,6 +14,7 @@ from sqlalchemy import event
 
 from remegraph import MemoryKit, Settings, SlicingPolicy, SummaryPolicy
 from remegraph.errors import SetupError
+from remegraph.kit import OpenOptions
 from remegraph.ledger.archive import Archive
 from remegraph.testing import InMemoryVectorIndex, SequentialIds
 from tests.talk import NOON, SHARED_KEY
@@ -117,7 +118,7 @@ class Home:
     @property
     def archive(self) -> Archive:
         """The ledger of the kit that is open."""
-        return self.kit._open_parts().archive
+        return self.kit.context.parts().archive
 
     def reopen(self, model: BaseChatModel | None) -> None:
         """Close the kit in peace and open the next one, which thinks with another model."""
@@ -164,7 +165,7 @@ class Home:
             embedder=None,
             index=self._index,
             clock=self.fuse.clock,
-            new_id=self.fuse.new_id,
+            options=OpenOptions(new_id=self.fuse.new_id),
         )
 
 

@@ -62,7 +62,7 @@ def _main(role: str, settings: Settings) -> None:
         if role == "worker":
             with until_signalled() as stop:
                 _tell(ready=True)
-                kit.serve(stop)
+                kit.work.serve(stop)
             return
         _tell(ready=kit.admin.ready())
         for line in sys.stdin:

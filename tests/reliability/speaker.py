@@ -52,13 +52,13 @@ def main(url: str, home: str, first: int, count: int, turns: int, wait: float) -
             for number in range(turns):
                 said = {"messages": [HumanMessage(f"I have {number} dogs.")]}
                 agent.invoke(said, config(user), context=Scope(user=user))
-                tell(unrecorded=kit.health.stats()["threads_unrecorded"])
+                tell(unrecorded=kit.context.health.stats()["threads_unrecorded"])
 
         tell(ready=True)
         sys.stdin.readline()
         with ThreadPoolExecutor(count) as pool:
             list(pool.map(talk, users))
-        tell(done=True, unrecorded=len(kit.admin.unrecorded()), failures=kit.health.stats()["capture_failures"])
+        tell(done=True, unrecorded=len(kit.admin.unrecorded()), failures=kit.context.health.stats()["capture_failures"])
         sys.stdin.readline()
         for each in kit.admin.unrecorded():
             messages = agent.get_state(config(each.thread)).values["messages"]

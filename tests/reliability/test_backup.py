@@ -20,6 +20,7 @@ from conftest import Figure
 from evals._servers import postgres_tool
 from remegraph import CancelledError, MemoryKit, Message, Progress, RecallPolicy, Scope, Settings
 from remegraph.errors import BackupError, SchemaTooNewError
+from remegraph.kit import OpenOptions
 from remegraph.kit.admin import inspect_backup, restore_backup
 from remegraph.ledger import backup as backups
 from remegraph.ledger.backup import BackupRun
@@ -64,7 +65,7 @@ def picture() -> Message:
 
 def told(kit: MemoryKit, scope: Scope = ANN) -> object:
     """All that a scope holds."""
-    return kit.retrieve_message(scope=scope), kit.memories(scope=scope), kit.blocks(scope=scope)
+    return kit.sources.retrieve_message(scope=scope), kit.memories(scope=scope), kit.sources.blocks(scope=scope)
 
 
 class Counting(HashedEmbedder):
@@ -90,7 +91,7 @@ def test_what_is_restored_is_what_was_there_and_nothing_is_embedded_again(made: 
         assert copy.admin.rebuild() == kit.admin.rebuild() > 0
         assert embedder.texts == 0
         assert told(copy) == told(kit)
-        assert copy.attachment(sha(PNG), scope=ANN) == PNG
+        assert copy.sources.attachment(sha(PNG), scope=ANN) == PNG
         assert copy.admin.verify().healthy
         counts = copy.admin.stats()
     assert {name: counts[name] for name in ("messages", "memories", "events")} == {
@@ -134,7 +135,9 @@ def test_a_backup_is_one_moment_whatever_is_written_meanwhile(tmp_path: Path, mo
     assert taken.counts["messages"] == 5
     restore_backup(tmp_path / "backup", tmp_path / "other")
     with open_kit(tmp_path / "other") as copy:
-        assert [message.text for message in copy.retrieve_message(scope=ANN)] == [f"Before {n}." for n in range(5)]
+        assert [message.text for message in copy.sources.retrieve_message(scope=ANN)] == [
+            f"Before {n}." for n in range(5)
+        ]
 
 
 def test_a_backup_holds_neither_addresses_nor_keys_of_the_settings_and_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -320,7 +323,11 @@ def test_backups_under_load_lose_nothing_acknowledged_and_recall_is_the_same(tmp
             home=home, recall=RecallPolicy(exact_limit=0, index_timeout=60)
         )  # the index answers, however few there are
         return MemoryKit.open(
-            settings=settings, model=None, embedder=HashedEmbedder(64), clock=FrozenClock(NOON), new_id=SequentialIds()
+            settings=settings,
+            model=None,
+            embedder=HashedEmbedder(64),
+            clock=FrozenClock(NOON),
+            options=OpenOptions(new_id=SequentialIds()),
         )
 
     def top(kit: MemoryKit, query: str) -> list[str]:
@@ -357,7 +364,7 @@ def test_backups_under_load_lose_nothing_acknowledged_and_recall_is_the_same(tmp
                     held = {
                         message.message_id
                         for talker in range(3)
-                        for message in copy.retrieve_message(
+                        for message in copy.sources.retrieve_message(
                             limit=10**6, scope=Scope(user=f"talker {talker}", agent="remy")
                         )
                     }
@@ -418,15 +425,15 @@ def test_the_tools_of_postgresql_bring_back_all_that_was_acknowledged(
         tool("pg_restore", "--clean", "--if-exists", f"--dbname={owned[1]}", str(dump))
         with MemoryKit.open(again, **urls[1], model=None, embedder=None, clock=FrozenClock(NOON)) as copy:
             copy.admin.rebuild()
-            held = {message.message_id for message in copy.retrieve_message(limit=10**6, scope=BOB)}
+            held = {message.message_id for message in copy.sources.retrieve_message(limit=10**6, scope=BOB)}
             assert so_far <= held
             assert told(copy) == told(kit)
             asked = [f"What do I love in {place}?" for place in PLACES]
             for query in asked:
                 assert copy.recall(query, scope=ANN).memories == kit.recall(query, scope=ANN).memories
             assert copy.admin.verify().differences == ()
-            assert copy.attachment(sha(PNG), scope=ANN) == PNG
-        kit._open_parts().projection.sync()
+            assert copy.sources.attachment(sha(PNG), scope=ANN) == PNG
+        kit.context.parts().projection.sync()
         assert kit.admin.verify().differences == ()
     figure(
         "bar 17: backup",

@@ -122,7 +122,7 @@ class World:
 
     def work(self) -> tuple[Work, ...]:
         """The work on the block at hand."""
-        work = self.kit.work(scope=ANN, states=("pending", "done", "failed", "review"))
+        work = self.kit.work.list(scope=ANN, states=("pending", "done", "failed", "review"))
         return tuple(each for each in work if each.block_id == "20250304_02")
 
     def check(self, fault: str) -> str:
@@ -182,7 +182,7 @@ def broken_for_ever(home: Path, place: str, fault: str) -> str:
 
         world.model.heal()
         _run(kit)
-        kit.retry(scope=ANN)
+        kit.work.retry(scope=ANN)
 
         asked = [call for call in world.model.calls[before:] if call.schema == "ProposalAnswer"]
         if place == "propose" and failed:

@@ -49,8 +49,8 @@ def fill(kit: MemoryKit) -> None:
 
 def whole_blocks(kit: MemoryKit) -> int:
     """Check that each block is done altogether or not at all; return how many are."""
-    done = {work.block_id for work in kit.work(scope=ANN, states=["done"])}
-    assert {entry.block_id for entry in kit.blocks(scope=ANN)} == done
+    done = {work.block_id for work in kit.work.list(scope=ANN, states=["done"])}
+    assert {entry.block_id for entry in kit.sources.blocks(scope=ANN)} == done
     assert {block_id for memory in kit.memories(scope=ANN) for block_id in memory.block_ids} == done
     assert len(kit.memories(scope=ANN)) == len(done)
     return len(done)
@@ -96,7 +96,7 @@ def test_a_cancelled_run_leaves_whole_blocks_and_goes_on_later(tmp_path: Path, a
     with open_kit(tmp_path, model) as kit:
         fill(kit)
         with pytest.raises(CancelledError):
-            kit.summarize(scope=ANN, close=True, cancel=lambda: len(kit.blocks(scope=ANN)) == after)
+            kit.summarize(scope=ANN, close=True, cancel=lambda: len(kit.sources.blocks(scope=ANN)) == after)
 
         assert whole_blocks(kit) == after
         kit.summarize(scope=ANN, close=True)

@@ -113,7 +113,7 @@ class Talk:
         self.open()
         with self.kits[-1] as kit:
             kit.drain()
-            archive = kit._open_parts().archive
+            archive = kit.context.parts().archive
             recorded = Counter(row.body["content"] for row in archive.recorded(SCOPE.partition()).values())
             assert set(recorded.values()) <= {1}
             assert self.captured <= set(recorded) <= self.said

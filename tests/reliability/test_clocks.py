@@ -47,11 +47,11 @@ def test_a_clock_that_jumps_changes_neither_order_nor_content(
                 clock.move(jump)
         kit.summarize(scope=ANN, close=True)
 
-        messages = kit.retrieve_message(scope=ANN)
+        messages = kit.sources.retrieve_message(scope=ANN)
         assert [message.seq for message in messages] == [1, 2, 3, 4, 5, 6]
         assert [message.text[-2] for message in messages] == list("012345")
-        assert len(kit.blocks(scope=ANN)) == 2
-        assert kit.work(scope=ANN) == ()
+        assert len(kit.sources.blocks(scope=ANN)) == 2
+        assert kit.work.list(scope=ANN) == ()
         assert {memory.status for memory in kit.memories(scope=ANN)} == {"active"}
         recalled = kit.recall("Which mountain?", scope=ANN, k=20, depth="messages")
         assert len(recalled.messages) == 6
@@ -73,11 +73,11 @@ def test_the_hour_that_comes_twice_and_the_one_that_never_was_keep_their_order(t
             )
             kit.summarize(scope=ANN, close=True)
 
-            stored = kit.retrieve_message(scope=ANN)
+            stored = kit.sources.retrieve_message(scope=ANN)
             assert [message.time.astimezone(UTC) for message in stored] == times
-            (entry,) = kit.blocks(scope=ANN)
+            (entry,) = kit.sources.blocks(scope=ANN)
             assert entry.end_time - entry.start_time == times[-1] - times[0]
-            assert len(kit.retrieve_message(time_start=times[1], time_end=times[2], scope=ANN)) == 2
+            assert len(kit.sources.retrieve_message(time_start=times[1], time_end=times[2], scope=ANN)) == 2
 
 
 @pytest.mark.requirement("R1", "X3")
@@ -101,9 +101,9 @@ def test_a_message_keeps_its_time_to_the_microsecond_whatever_its_offset(tmp_pat
             time = datetime(year, 6, 15, 12, 34, 56, 789_012, tzinfo=timezone(offset))
             kit.add_messages([Message(role="user", content="I love hiking.", time=time)], scope=ANN, thread=str(year))
 
-            (message,) = kit.retrieve_message(time_start=time, time_end=time, scope=ANN)
+            (message,) = kit.sources.retrieve_message(time_start=time, time_end=time, scope=ANN)
             assert message.time == time
-            assert kit.retrieve_message(time_start=time + timedelta(microseconds=1), scope=ANN) == ()
+            assert kit.sources.retrieve_message(time_start=time + timedelta(microseconds=1), scope=ANN) == ()
         kit.summarize(scope=ANN, close=True)
         assert kit.admin.verify().healthy
 
@@ -118,12 +118,12 @@ def test_two_machines_whose_clocks_disagree_share_a_ledger(tmp_path: Path) -> No
         for number in range(6):
             kit = one if number % 2 else other
             kit.add_messages([f"I love hiking on mountain {number}."], scope=ANN)
-            assert [message.seq for message in kit.retrieve_message(scope=ANN)] == list(range(1, number + 2))
+            assert [message.seq for message in kit.sources.retrieve_message(scope=ANN)] == list(range(1, number + 2))
         other.summarize(scope=ANN, close=True)
         one.summarize(scope=ANN, close=True)
 
-        assert [message.text[-2] for message in one.retrieve_message(scope=ANN)] == list("012345")
-        assert one.work(scope=ANN) == ()
+        assert [message.text[-2] for message in one.sources.retrieve_message(scope=ANN)] == list("012345")
+        assert one.work.list(scope=ANN) == ()
         assert one.admin.verify().healthy
 
 
@@ -134,7 +134,7 @@ def test_a_lease_outlives_a_clock_that_runs_back_and_ends_when_its_time_is_up(tm
     clock = FrozenClock(NOON)
     with open_kit(tmp_path, clock) as kit:
         kit.add_messages(["I love hiking."], scope=ANN)
-        jobs = kit._open_parts().jobs
+        jobs = kit.context.parts().jobs
         first = jobs.claim("summarize", "one", 60)
         assert first is not None
         clock.move(-DAY)
@@ -158,7 +158,7 @@ def test_work_that_was_queued_tomorrow_is_done_today(tmp_path: Path) -> None:
         clock.move(-DAY)
 
         kit.summarize(scope=Scope(user="bob"), close=True)
-        assert len(kit.blocks(scope=Scope(user="bob"))) == 1
+        assert len(kit.sources.blocks(scope=Scope(user="bob"))) == 1
 
         clock.move(DAY)
         assert kit.drain().pending == 0
@@ -172,13 +172,13 @@ def test_a_day_that_the_clock_jumps_and_back_forgets_nothing(tmp_path: Path) -> 
     with open_kit(tmp_path, clock) as kit:
         kit.add_messages(["I love hiking.", "I live in Lisbon."], scope=ANN)
         kit.summarize(scope=ANN, close=True)
-        before = kit.forecast(10_000, scope=ANN)
+        before = kit.retention.forecast(10_000, scope=ANN)
         assert before
         for jump in (DAY, -2 * DAY, DAY):
             clock.move(jump)
-            kit.maintain(scope=ANN)
+            kit.retention.maintain(scope=ANN)
             assert {memory.status for memory in kit.memories(scope=ANN)} == {"active"}
-        assert kit.forecast(10_000, scope=ANN) == before
+        assert kit.retention.forecast(10_000, scope=ANN) == before
         assert kit.admin.verify().healthy
 
 

@@ -49,7 +49,7 @@ def test_not_a_byte_of_a_message_and_then_of_a_person_is_left_in_any_file(home: 
     with open_home(home) as kit:
         vectors = vectors_of(kit, ANN)
         assert {found.what for found in look(home, WORDS, vectors)} == {*WORDS, "a vector"}
-        archive = kit._open_parts().archive
+        archive = kit.context.parts().archive
         gone = [each for each in archive.memories([ANN.partition()]) if "zzm" in each.content]
         receipt = kit.admin.erase(ANN, message_ids=["a1"])
         assert receipt.complete

@@ -61,14 +61,14 @@ def opened(home: Settings, clock: FrozenClock, index: InMemoryVectorIndex | None
 
 def everything(kit: MemoryKit) -> str:
     """All text that the ledger holds, of all tables."""
-    with kit._open_parts().archive.database.read() as connection:
+    with kit.context.parts().archive.database.read() as connection:
         rows = (row for table in metadata.tables.values() for row in connection.execute(select(table)))
         return "\n".join(str(tuple(row)) for row in rows).lower()
 
 
 def noted(kit: MemoryKit) -> dict[str, int]:
     """How many rows there are of what is noted first and written later."""
-    counts = kit._open_parts().archive.counts()
+    counts = kit.context.parts().archive.counts()
     return {table.name: counts[table.name] for table in (tool_calls, injections, reviews) if counts[table.name]}
 
 
@@ -86,15 +86,15 @@ def test_what_another_process_had_noted_of_a_person_is_not_written_after_the_era
     """A tool's error, a thread's name, a review: each is noted in memory and written later, by who knows of no erasure."""
     hear(other, "c9")
     other.governance.injected({"m": 1}, scope=ANN, thread="trip to zanzibar")
-    other._reviews.add([Review(partition=ANN.partition(), memory_id="m", kind="hit", at=clock())])
+    other.context.reviews.add([Review(partition=ANN.partition(), memory_id="m", kind="hit", at=clock())])
     assert kit.admin.erase(PERSON).complete
-    other._write_noted()
+    other.context.write_noted()
     assert noted(kit) == {}
     assert "zanzibar" not in everything(kit)
-    assert "ann" not in {place.user for place in kit._open_parts().archive.partitions()}
+    assert "ann" not in {place.user for place in kit.context.parts().archive.partitions()}
     clock.move(timedelta(seconds=1))
     hear(other, "c9")  # of whoever comes back under the name
-    other._write_noted()
+    other.context.write_noted()
     assert noted(kit) == {"tool_calls": 1}
 
 
@@ -111,16 +111,16 @@ def test_what_another_process_had_noted_of_a_thread_is_not_written_after_the_era
     other.governance.injected({"m": 1}, scope=ANN, thread="trip")
     other.governance.injected({"m": 1}, scope=ANN, thread="main")
     assert kit.admin.erase(ANN, thread="trip").complete
-    other._write_noted()
-    assert [call.call_id for call in kit._open_parts().archive.tool_calls([ANN.partition()], last=9)] == [
+    other.context.write_noted()
+    assert [call.call_id for call in kit.context.parts().archive.tool_calls([ANN.partition()], last=9)] == [
         "of another thread"
     ]
     assert [
-        each.thread for each in kit._open_parts().trail.shown(ANN.partition(), thread=None, run_id=None, turn=None)
+        each.thread for each in kit.context.parts().trail.shown(ANN.partition(), thread=None, run_id=None, turn=None)
     ] == ["main"]
     clock.move(timedelta(seconds=1))
     hear(other, "c1")  # some models count their calls from one in each conversation
-    other._write_noted()
+    other.context.write_noted()
     assert noted(kit)["tool_calls"] == 2
 
 
@@ -147,7 +147,7 @@ def test_the_bytes_of_an_attachment_go_where_nobody_else_holds_the_same(kit: Mem
     assert len(blobs(tmp_path)) == 1
     assert sha(own) not in everything(kit)
     assert kit.admin.erase(PERSON).complete
-    assert kit.attachment(sha(shared), scope=BOB) == shared
+    assert kit.sources.attachment(sha(shared), scope=BOB) == shared
     assert kit.admin.erase(Subject(user="bob")).complete
     assert blobs(tmp_path) == set()
 
@@ -158,7 +158,7 @@ def test_who_looks_at_a_picture_that_is_erased_meanwhile_writes_nothing_of_it(ki
     other.recall("Look.", scope=ANN, depth="messages")
     assert kit.admin.erase(PERSON).complete
     seen = Reading(sha256=sha(png(1)), text="a boat in Zanzibar", reader="model")
-    other._open_parts().archive.attachments.describe(ANN.partition(), {"photo": [seen]})
+    other.context.parts().archive.attachments.describe(ANN.partition(), {"photo": [seen]})
     assert "zanzibar" not in everything(kit)
 
 
@@ -169,7 +169,7 @@ def test_who_does_not_own_the_index_erases_the_rows_and_the_owner_finishes(
     kit: MemoryKit, tmp_path: Path, clock: FrozenClock
 ) -> None:
     """Several processes share a home; whoever is asked must not claim that vectors are gone which it cannot reach."""
-    kit._open_parts().projection.sync()
+    kit.context.parts().projection.sync()
     lock = IndexOwner.acquire(tmp_path / "index")
     assert lock is not None
     with opened(kit.settings, clock, None) as guest:

@@ -100,13 +100,13 @@ def use(kit: MemoryKit) -> bool:
 
 def check(kit: MemoryKit) -> None:
     """What must be there in the end: all of it, once."""
-    kit.retry(scope=ANN)
-    assert [message.message_id for message in kit.retrieve_message(scope=ANN)] == ["1", "2"]
+    kit.work.retry(scope=ANN)
+    assert [message.message_id for message in kit.sources.retrieve_message(scope=ANN)] == ["1", "2"]
     assert sorted(memory.content for memory in kit.memories(scope=ANN)) == sorted(FACTS)
     assert {memory.version for memory in kit.memories(scope=ANN)} == {1}
-    assert len(kit.blocks(scope=ANN)) == 1
-    assert kit.work(scope=ANN) == ()
-    events = kit._open_parts().archive.events(kit._open_parts().archive.visible(ANN))
+    assert len(kit.sources.blocks(scope=ANN)) == 1
+    assert kit.work.list(scope=ANN) == ()
+    events = kit.context.parts().archive.events(kit.context.parts().archive.visible(ANN))
     assert Counter(each.action for each in events)["create"] == 2
     found = kit.recall("Who loves hiking?", scope=ANN, depth="messages")
     assert found.memories[0].text == "Ann loves hiking."
@@ -127,7 +127,7 @@ def test_a_failing_call_of_any_part_loses_and_doubles_nothing(
         failing = FailingCall(n, late=late)
         embedder = HashedEmbedder()
         with open_kit(tmp_path / str(n), embedder) as kit:
-            parts = kit._open_parts()
+            parts = kit.context.parts()
             doors = (ARCHIVE, PROJECTION, INDEX, EMBEDDER)
             for part, each in zip(
                 (parts.archive, parts.projection, parts.projection._index, embedder), doors, strict=True
@@ -151,7 +151,7 @@ def test_a_failing_write_of_the_ledger_loses_and_doubles_nothing(tmp_path: Path,
     first, stride = strides(setup)
     for n in itertools.count(first, stride):
         with open_kit(tmp_path / str(n)) as kit:
-            engine = kit._open_parts().archive.database.engine
+            engine = kit.context.parts().archive.database.engine
             seen, heal = _fail_statement(engine, n)
             use(kit)
             heal()

@@ -22,6 +22,7 @@ from remegraph.adapters import MemoryRetriever, MemoryStore, MessageHistory, mem
 from remegraph.adapters.services import MemoryService, RetrievalOptions, RetrievalType
 from remegraph.cli.app import app
 from remegraph.errors import NotFoundError, SetupError
+from remegraph.kit import OpenOptions
 from remegraph.models import Depth, Hit, Memory
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import NOON, SHARED_KEY, said
@@ -97,7 +98,7 @@ def open_home(
         embedder=None,
         index=None if chroma else InMemoryVectorIndex(),
         clock=FrozenClock(NOON),
-        new_id=SequentialIds(),
+        options=OpenOptions(new_id=SequentialIds()),
     )
     scopes = [scope for field in get_args(Field) for scope in scopes_of(field, names)]
     canaries = {scope: f"canary{number}" for number, scope in enumerate(scopes, start=1)}
@@ -148,22 +149,22 @@ def read_all(home: Home, field: Field) -> None:
     for scope, word in home.of(field).items():
         seen, own = seen_by(scope, word), home.memories[scope]
         lists = (
-            [message.text for message in kit.retrieve_message(limit=1000, scope=scope)],
+            [message.text for message in kit.sources.retrieve_message(limit=1000, scope=scope)],
             [memory.content for memory in kit.memories(scope=scope)],
-            [entry.summary for entry in kit.blocks(scope=scope)],
-            [message.text for message in kit.time_match_memories((NOON, NOON), scope=scope)],
+            [entry.summary for entry in kit.sources.blocks(scope=scope)],
+            [message.text for message in kit.sources.time_match_memories((NOON, NOON), scope=scope)],
         )
         assert [set(_CANARY.findall(" ".join(texts))) for texts in lists] == [seen] * len(lists)
-        assert {shelf.partition.tenant for shelf in kit.topics(scope=scope)} == {scope.tenant}
-        assert own.topic in {shelf.topic.evolve() for shelf in kit.topics(scope=scope)}
-        assert kit.work(scope=scope, states=["pending", "failed", "review"]) == ()
-        assert [message.text for message in kit.retrieve_block(own.block_ids[0], scope=scope)] == [
+        assert {shelf.partition.tenant for shelf in kit.topics.list(scope=scope)} == {scope.tenant}
+        assert own.topic in {shelf.topic.evolve() for shelf in kit.topics.list(scope=scope)}
+        assert kit.work.list(scope=scope, states=["pending", "failed", "review"]) == ()
+        assert [message.text for message in kit.sources.retrieve_block(own.block_ids[0], scope=scope)] == [
             f"I like {word} watermelon."
         ]
         assert kit.trace(own.memory_id, scope=scope).memory == own
         for other in draw.sample(scopes, min(10, len(scopes))):
             if other != scope:
-                assert kit.retrieve_message(f"{home.canaries[other]} ", scope=scope) == ()
+                assert kit.sources.retrieve_message(f"{home.canaries[other]} ", scope=scope) == ()
                 with pytest.raises(NotFoundError):
                     kit.trace(home.memories[other].memory_id, scope=scope)
 
@@ -227,7 +228,7 @@ def surfaces(home: Home, scope: Scope, query: str) -> Iterator[tuple[str, str]]:
     yield "store", str(store.search((), query=query, limit=1000)) + str(store.list_namespaces(limit=1000))
     yield "item", str(store.get(("notes",), "same"))
     yield "inject", kit.inject(query, scope=scope, always=True, depth="messages").context
-    yield "rules", str(kit.rules(scope=scope))
+    yield "rules", str(kit.rules.list(scope=scope))
     yield "waiting", str(kit.knowledge.waiting(scope=scope))
     yield "journal", str(list(kit.governance.audit(scope=scope)))
 

@@ -19,6 +19,7 @@ import pytest
 import remegraph
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.errors import IndexOwnedError, ModelUnavailableError, VectorIndexError
+from remegraph.kit import OpenOptions
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import vectors
 from remegraph.ledger.index.embedders import HashedEmbedder
@@ -80,7 +81,7 @@ def open_kit(
         embedder=embedder,
         index=index,
         clock=FrozenClock(NOON),
-        new_id=SequentialIds(),
+        options=OpenOptions(new_id=SequentialIds()),
     )
 
 
@@ -210,11 +211,11 @@ def test_who_does_not_own_the_index_writes_and_recalls_from_sql_or_is_refused_at
         assert (found.index, len(found.memories)) == ("sql", 1)
         assert owner.recall("tea", scope=_SAM).memories == found.memories
         assert not owner.admin.verify().healthy
-        owner._open_parts().projection.sync()
+        owner.context.parts().projection.sync()
         assert owner.admin.verify().healthy
         began = time.monotonic()
         with pytest.raises(IndexOwnedError, match="chroma run"):
-            MemoryKit.open(tmp_path, model=None, embedder=None, require_index=True)
+            MemoryKit.open(tmp_path, model=None, embedder=None, options=OpenOptions(require_index=True))
         assert time.monotonic() - began < 1
 
 

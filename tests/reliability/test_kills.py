@@ -153,7 +153,7 @@ class Mill:
         """Open the home once more as anybody would; return a summary."""
         with self.place.kit(require_index=True) as kit:
             kit.drain()
-            kit._open_parts().projection.sync()
+            kit.context.parts().projection.sync()
             verified = kit.admin.verify()
         assert verified.differences == ()
         return (

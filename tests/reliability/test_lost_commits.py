@@ -29,7 +29,7 @@ def wire(postgres_url: str, tmp_path: Path) -> Iterator[tuple[MemoryKit, Wire]]:
 
 
 def texts(kit: MemoryKit) -> list[str]:
-    return [message.text for message in kit.retrieve_message(scope=ANN)]
+    return [message.text for message in kit.sources.retrieve_message(scope=ANN)]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
@@ -80,7 +80,7 @@ def test_a_turn_whose_commit_was_lost_is_recorded_once(wire: tuple[MemoryKit, Wi
 def test_what_fails_before_it_is_committed_is_not_said_to_be_unknown(wire: tuple[MemoryKit, Wire]) -> None:
     """Else nobody would believe it."""
     kit, _ = wire
-    database = kit._open_parts().archive.database
+    database = kit.context.parts().archive.database
     with pytest.raises(LedgerUnavailableError) as caught, database.write() as connection:
         connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
     assert not isinstance(caught.value, OutcomeUnknownError)

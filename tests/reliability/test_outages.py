@@ -54,7 +54,7 @@ def open_kit(
 
 def queue(kit: MemoryKit) -> list[tuple[str, int, str]]:
     """State, attempts and reason of every job."""
-    with kit._open_parts().archive.database.read() as connection:
+    with kit.context.parts().archive.database.read() as connection:
         rows = connection.execute(select(jobs.c.state, jobs.c.attempts, jobs.c.reason))
         return [(row.state, row.attempts, row.reason) for row in rows]
 
@@ -88,7 +88,7 @@ def test_a_model_that_is_down_for_a_thousand_messages_costs_time_only(
         assert len(model.calls) == 2 * tries  # one question, one retry
         assert all(state == "waiting" for state, _, _ in queue(kit))
         assert any("did not answer" in reason for _, _, reason in queue(kit))
-        waiting = [work for scope in USERS for work in kit.work(scope=scope)]
+        waiting = [work for scope in USERS for work in kit.work.list(scope=scope)]
         assert any("did not answer" in work.reason and work.attempts for work in waiting)
 
         model.heal()
@@ -110,8 +110,8 @@ def test_a_model_that_is_down_for_a_thousand_messages_costs_time_only(
         assert report.pending == 0
         assert all(state == "done" for state, _, _ in queue(kit))
         for scope in USERS:
-            assert kit.work(scope=scope) == ()
-            blocks = kit._open_parts().archive.blocks([scope.partition()])
+            assert kit.work.list(scope=scope) == ()
+            blocks = kit.context.parts().archive.blocks([scope.partition()])
             assert sum(block.last_seq - block.first_seq + 1 for block in blocks) >= 240  # the open tail waits
         digested = [call for call in model.calls[down:] if call.schema == "DigestAnswer"]
         assert len(digested) == len(report.blocks)
@@ -223,10 +223,10 @@ def test_an_index_that_hangs_holds_up_neither_recall_nor_save(tmp_path: Path) ->
             assert "dense" in found.memories[0].contributions
             assert (found.index, len(found.degraded)) == ("sql", 1)
             assert found.degraded[0].startswith("index: The vector index did not answer in time")
-        assert kit.health.stats()["recalls_degraded"] == 3
+        assert kit.context.health.stats()["recalls_degraded"] == 3
         index.free.set()
         assert kit.admin.verify().healthy, "it looks once all is in"
-        kit._open_parts().projection._searches._look_at = 0.0  # the rest is over
+        kit.context.parts().projection._searches._look_at = 0.0  # the rest is over
         until(lambda: kit.recall("Who loves tea?", scope=ANN).index == "chroma")
 
 

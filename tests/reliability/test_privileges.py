@@ -54,7 +54,7 @@ def opened(url: str, home: Path, **more: Any) -> Iterator[MemoryKit]:
 @contextmanager
 def working(kit: MemoryKit) -> Iterator[None]:
     stop = Event()
-    worker = Thread(target=kit.serve, args=(stop,))
+    worker = Thread(target=kit.work.serve, args=(stop,))
     worker.start()
     try:
         yield
@@ -90,8 +90,8 @@ def test_a_service_and_a_worker_do_all_their_work_as_that_role(
         (memory,) = kit.memories(scope=ANN)
         kit.save("drink", "Ann likes tea.", scope=ANN)
         assert kit.recall("Where does Ann live?", scope=ANN).memories
-        kit.maintain(scope=ANN)
-        kit.consolidate(scope=ANN)
+        kit.retention.maintain(scope=ANN)
+        kit.retention.consolidate(scope=ANN)
         kit.forget(memory.memory_id, scope=ANN)
         kit.restore(memory.memory_id, scope=ANN)
         assert kit.admin.health().healthy

@@ -13,6 +13,7 @@ from conftest import Figure
 from evals._servers import ChromaServer
 from remegraph import MemoryKit
 from remegraph.errors import IndexOwnedError
+from remegraph.kit import OpenOptions
 from tests.reliability.host import Host
 
 pytestmark = pytest.mark.requirement("X2", "X3", "X5")
@@ -69,7 +70,7 @@ def test_whoever_needs_the_index_is_refused_at_once_while_another_has_it(
     for _ in range(2):  # the first time, a good part of it is imports
         began = time.process_time()
         with pytest.raises(IndexOwnedError, match="chroma run"):
-            MemoryKit.open(tmp_path, model=None, embedder=None, require_index=True)
+            MemoryKit.open(tmp_path, model=None, embedder=None, options=OpenOptions(require_index=True))
         seconds.append(time.process_time() - began)
     assert seconds[1] < 1
     figure("bar 07: refused while another owns the index, seconds of processor", seconds[1])

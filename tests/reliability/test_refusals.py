@@ -140,7 +140,7 @@ def test_procrastinate_hears_of_work_after_the_password_in_its_file_has_changed(
     with role.asked_for_a_password():
         patient = {"queue": "procrastinate", "agent": EACH_TURN, "pool": PoolPolicy(wait=PATIENCE)}
         kit = opened(ScriptedChatModel(script={"DigestAnswer": digest()}), **patient)
-        worker = Thread(target=kit.serve, args=(stop,))
+        worker = Thread(target=kit.work.serve, args=(stop,))
         worker.start()
         try:
             for number, password in enumerate(("second", "third")):
@@ -216,7 +216,7 @@ def test_what_a_turn_could_not_record_is_counted_until_the_next_one_does(
         assert say(talker, "I like tea.") == "Heard: I like tea."
         assert say(talker, "I have a dog.") == "Heard: I have a dog."
         assert say(talker, "I bake.", "other") == "Heard: I bake."
-    assert kit.health.stats()["threads_unrecorded"] == 2
+    assert kit.context.health.stats()["threads_unrecorded"] == 2
     assert len([each for each in caplog.records if "threads_unrecorded" in each.getMessage()]) == 1
     role.limit(-1)
     found = kit.admin.health()
@@ -300,16 +300,16 @@ def test_a_worker_that_the_database_refuses_gives_its_job_back(
     model = ScriptedChatModel(script={"DigestAnswer": answer})
     kit, stop = opened(model, queue=queue, agent=EACH_TURN), Event()
     kit.capture([{"role": "user", "content": "I live in Lisbon."}, {"role": "assistant", "content": "Oh."}], scope=ANN)
-    worker = Thread(target=kit.serve, args=(stop,), kwargs={"concurrency": 1})
+    worker = Thread(target=kit.work.serve, args=(stop,), kwargs={"concurrency": 1})
     worker.start()
     try:
         assert reached.wait(PATIENCE)
         role.limit(0)
         go.set()
-        until(lambda: kit.health.stats()["background_failures"])
+        until(lambda: kit.context.health.stats()["background_failures"])
         role.limit(-1)
         until(lambda: not kit.admin.jobs())
-        assert kit.work(scope=ANN, states=["pending"]) == ()
+        assert kit.work.list(scope=ANN, states=["pending"]) == ()
     finally:
         go.set()
         stop.set()

@@ -15,6 +15,7 @@ from sqlalchemy import text
 
 from remegraph import MemoryKit, Scope, Settings, SetupError, SummaryPolicy
 from remegraph.errors import ConflictError, InputError, ModelUnavailableError, NotFoundError
+from remegraph.kit import OpenOptions
 from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.models import ChangeSet, Memory, MemoryChange
 from remegraph.testing import FrozenClock, ModelCall, ScriptedChatModel, SequentialIds
@@ -51,7 +52,7 @@ def open_home(home: Path, script: dict[str, Any] | None = None, embedder: MoodyE
         model=None if script is None else ScriptedChatModel(script=script),
         embedder=embedder,
         clock=FrozenClock(NOON),
-        new_id=SequentialIds(),
+        options=OpenOptions(new_id=SequentialIds()),
     )
 
 
@@ -79,8 +80,8 @@ def test_defect_1_the_identical_fact_of_two_tenants_is_two_memories(tmp_path: Pa
             assert kit.summarize(scope=scope, close=True).created == 1
         held = [memory for scope in (ALICE, BOB, roommate) for memory in kit.memories(scope=scope)]
         assert len({memory.memory_id for memory in held}) == len(held) == 3
-        kit._open_parts().archive.commit(change_of(held[0].evolve(status="deleted"), 1))
-        kit._open_parts().projection.sync()
+        kit.context.parts().archive.commit(change_of(held[0].evolve(status="deleted"), 1))
+        kit.context.parts().projection.sync()
         assert kit.recall("watermelon", scope=ALICE).memories == ()
         for scope in (BOB, roommate):
             (hit,) = kit.recall("watermelon", scope=scope).memories
@@ -99,7 +100,7 @@ def test_defect_2_an_id_opens_nothing_across_tenants(tmp_path: Path) -> None:
         for scope in (ALICE, BOB):
             kit.summarize(scope=scope, close=True)
         (hers,), (his,) = kit.memories(scope=ALICE), kit.memories(scope=BOB)
-        archive, bobs = kit._open_parts().archive, [BOB.partition()]
+        archive, bobs = kit.context.parts().archive, [BOB.partition()]
         with pytest.raises(NotFoundError):
             kit.trace(hers.memory_id, scope=BOB)
         assert archive.memories(bobs, ids=[hers.memory_id]) == ()
@@ -168,7 +169,7 @@ def test_defect_3_provenance_holds_when_updates_come_in_another_order_with_a_mad
         (work,) = report.work
         assert work.state == "failed"
         assert "unknown memory id 'm77'" in work.reason
-        assert kit.retry(scope=ALICE).work == ()
+        assert kit.work.retry(scope=ALICE).work == ()
         after = {old.content: kit.trace(memory_id, scope=ALICE) for memory_id, old in before.items()}
         assert [quote.words for quote in after[FACTS["A"]].quotes] == [SAID["A"], NEWS["A"]]
         assert [quote.words for quote in after[FACTS["C"]].quotes] == [SAID["C"], NEWS["C"]]
@@ -210,7 +211,7 @@ def test_defect_4_a_failure_in_the_middle_of_an_update_loses_nothing(tmp_path: P
         assert not kit.admin.verify().healthy
     embedder.down = False
     with open_home(tmp_path, script, embedder) as kit:
-        kit._open_parts().projection.sync()
+        kit.context.parts().projection.sync()
         assert kit.admin.verify().healthy
         assert kit.recall("harbour", scope=ALICE).memories[0].record_id == before.memory_id
 
@@ -246,7 +247,7 @@ def test_defect_5_a_kill_before_close_loses_nothing(tmp_path: Path) -> None:
     assert created == "1"  # four messages in a row are one turn
     sam = Scope(user="sam")
     with MemoryKit.open(tmp_path, model=None, embedder=None) as kit:
-        assert [message.message_id for message in kit.retrieve_message(scope=sam)] == [*acknowledged, last]
+        assert [message.message_id for message in kit.sources.retrieve_message(scope=sam)] == [*acknowledged, last]
         assert len(live(kit, sam)) == 1
         report = kit.summarize(scope=sam, close=True)
         assert report.created == 1
@@ -263,7 +264,7 @@ def _write_on(kit: MemoryKit, words: str) -> None:
 
 def _fill_the_disk(kit: MemoryKit) -> None:
     """Let the ledger grow no further, and use up the room that is left in it."""
-    with kit._open_parts().archive.database.write() as connection:
+    with kit.context.parts().archive.database.write() as connection:
         pages = connection.execute(text("PRAGMA page_count")).scalar_one()
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
     for size in (5000, 500, 50, 5):
@@ -272,7 +273,7 @@ def _fill_the_disk(kit: MemoryKit) -> None:
 
 
 def _free_the_disk(kit: MemoryKit) -> None:
-    with kit._open_parts().archive.database.write() as connection:
+    with kit.context.parts().archive.database.write() as connection:
         connection.exec_driver_sql("PRAGMA max_page_count = 4294967294")
 
 
@@ -290,13 +291,13 @@ def test_defect_6_a_write_that_failed_is_never_reported_as_a_success(tmp_path: P
     with open_home(tmp_path, script) as kit:
         kit.add_messages([said("I like tea.", name="Sam", thread="tea")], scope=ALICE)
         _fill_the_disk(kit)
-        kept = kit.retrieve_message(limit=10_000, scope=ALICE)
+        kept = kit.sources.retrieve_message(limit=10_000, scope=ALICE)
         with pytest.raises(SetupError, match="Free some space"):
             kit.summarize(scope=ALICE, close=True)
         assert kit.memories(scope=ALICE) == ()
         assert kit.recall("tea", scope=ALICE, depth="messages").messages
         _free_the_disk(kit)
-        assert kit.retrieve_message(limit=10_000, scope=ALICE) == kept
+        assert kit.sources.retrieve_message(limit=10_000, scope=ALICE) == kept
         kit.summarize(scope=ALICE, close=True)
         assert long[0] in live(kit, ALICE)
         assert kit.admin.verify().healthy
@@ -313,6 +314,6 @@ def test_defect_6_what_a_model_got_wrong_is_reported_too(tmp_path: Path) -> None
         kit.add_messages([said("I like tea.", name="Sam")], scope=ALICE)
         report = kit.summarize(scope=ALICE, close=True)
         assert (report.created, [work.state for work in report.work]) == (0, ["failed"])
-        assert kit.work(scope=ALICE, states=["failed"]) == report.work
+        assert kit.work.list(scope=ALICE, states=["failed"]) == report.work
         with pytest.raises(InputError):
             kit.remember_self(" ", scope=ALICE)

@@ -119,7 +119,7 @@ def test_turns_that_were_gathered_when_their_process_was_killed_are_cut_once(tmp
         kit.drain()
     with opened(tmp_path, len(kills) + 1) as kit:
         kit.drain()
-        archive, home = kit._open_parts().archive, SCOPE.partition()
+        archive, home = kit.context.parts().archive, SCOPE.partition()
         rows = archive.messages([home], asked=True)
         held = [
             row.message_id

@@ -54,7 +54,7 @@ def until(true: Callable[[], bool]) -> None:
 def held_by(kit: MemoryKit, pid: int) -> set[int]:
     """The jobs that a process holds, as far as the ledger knows."""
     mine = (jobs.c.state == "running", jobs.c.owner.contains(f"/{pid}/"))
-    with kit._open_parts().archive.database.read() as connection:
+    with kit.context.parts().archive.database.read() as connection:
         return set(connection.execute(select(jobs.c.id).where(*mine)).scalars())
 
 
@@ -90,7 +90,7 @@ def test_workers_that_are_killed_lose_nothing_and_do_nothing_twice(
         assert crew.dismiss() == [0] * WORKERS
         assert effects(kit, USERS, BLOCKS) == {}, f"seed {SEED}"
     with order.open() as kit:  # on SQLite, the index is free again only now
-        kit._open_parts().projection.sync()
+        kit.context.parts().projection.sync()
         assert kit.admin.verify().differences == ()
     told = (
         f"{at_work} of {KILLS} killed at work, seed {SEED}: all done, once, in order; taken over in {leases:.1f} leases"
@@ -128,7 +128,7 @@ def test_on_workers_too_who_talks_much_holds_up_nobody(order: Order) -> None:
     """With two jobs at once and two users whose blocks wait, a third one's turn comes after the blocks at hand."""
     stop = Event()
     with replace(order, concurrency=2).open() as kit, ThreadPoolExecutor(1) as pool:
-        working = pool.submit(kit.serve, stop)
+        working = pool.submit(kit.work.serve, stop)
         try:
             fill(kit, 2, *range(6))
             until(lambda: kit.admin.health().queue.running == 2)

@@ -16,13 +16,13 @@ pytestmark = pytest.mark.requirement("K2")
 def use(house: House, *memories: Memory, times: int = 4) -> None:
     """Let answers draw on memories, and have that written down."""
     for _ in range(times):
-        house.kit.used([memory.memory_id for memory in memories], scope=house.ann)
+        house.kit.retention.used([memory.memory_id for memory in memories], scope=house.ann)
     house.kit.drain()
 
 
 def active(house: House) -> list[str]:
     """What stands ready."""
-    return [memory.content for memory in house.kit.active(scope=house.ann)]
+    return [memory.content for memory in house.kit.retention.active(scope=house.ann)]
 
 
 def test_what_is_used_often_stands_ready_until_it_is_not(house: House) -> None:
@@ -45,14 +45,14 @@ def test_it_is_served_from_the_process_without_a_query(house: House) -> None:
     kit, ann = house.kit, house.ann
     tea = house.saved("Ann likes sencha tea.")
     use(house, tea)
-    first = kit.active(scope=ann)
+    first = kit.retention.active(scope=ann)
     with statements(kit) as said:
-        assert kit.active(scope=ann) is first
+        assert kit.retention.active(scope=ann) is first
     (look,) = said
     assert "body" not in look
     house.saved("Bob has a grey cat.")
     with statements(kit) as said:
-        assert kit.active(scope=ann) == first
+        assert kit.retention.active(scope=ann) == first
     assert len(said) > 1, "somebody wrote: it is computed anew"
 
 
@@ -65,9 +65,9 @@ def test_what_another_process_writes_is_seen_and_a_restart_computes_the_same(hou
     with MemoryKit.open(
         settings=kit.settings, model=None, embedder=None, index=InMemoryVectorIndex(), clock=clock
     ) as other:
-        assert [memory.content for memory in other.active(scope=ann)] == [tea.content]
+        assert [memory.content for memory in other.retention.active(scope=ann)] == [tea.content]
         for _ in range(4):
-            other.used([cat.memory_id], scope=ann)
+            other.retention.used([cat.memory_id], scope=ann)
     assert sorted(active(house)) == sorted([tea.content, cat.content])
 
 
@@ -76,9 +76,9 @@ def test_a_person_has_the_last_word_and_the_journal_keeps_it(house: House) -> No
     kit, clock, ann = house.kit, house.clock, house.ann
     tea, cat = house.saved("Ann likes sencha tea."), house.saved("Bob has a grey cat.")
     use(house, tea)
-    ready = kit.activate(cat.memory_id, scope=ann)
-    assert (ready.version, kit.activate(cat.memory_id, scope=ann)) == (2, ready)
-    assert kit.deactivate(tea.memory_id, scope=ann).resident is False
+    ready = kit.retention.activate(cat.memory_id, scope=ann)
+    assert (ready.version, kit.retention.activate(cat.memory_id, scope=ann)) == (2, ready)
+    assert kit.retention.deactivate(tea.memory_id, scope=ann).resident is False
     assert active(house) == [cat.content]
     clock.move(400 * DAY)
     assert active(house) == [cat.content]
@@ -88,7 +88,7 @@ def test_a_person_has_the_last_word_and_the_journal_keeps_it(house: House) -> No
     assert active(house) == []
     for wrong in (cat.memory_id, "nowhere"):
         with pytest.raises(NotFoundError):
-            kit.activate(wrong, scope=ann)
+            kit.retention.activate(wrong, scope=ann)
     assert kit.admin.verify().healthy
 
 
@@ -98,8 +98,8 @@ def test_nobody_elses_memory_ever_stands_ready(house: House) -> None:
     kit, ann = house.kit, house.ann
     tea = house.saved("Ann likes sencha tea.", importance=0.9)
     for other in (ann.evolve(user="mallory"), ann.evolve(tenant="elsewhere"), ann.evolve(agent="otto")):
-        assert kit.active(scope=other) == ()
-        for verb in (kit.activate, kit.deactivate):
+        assert kit.retention.active(scope=other) == ()
+        for verb in (kit.retention.activate, kit.retention.deactivate):
             with pytest.raises(NotFoundError):
                 verb(tea.memory_id, scope=other)
     assert active(house) == [tea.content]
@@ -133,6 +133,6 @@ async def test_what_is_in_mind_brings_its_like_to_the_front(house: House) -> Non
     kit, ann = house.kit, house.ann
     tea, cat = (house.saved(text, importance=0.9) for text in ("Ann likes sencha tea.", "Bob has a grey cat."))
     for about, first in (("The cat of Bob is ill.", cat), ("Buy sencha tea now!", tea)):
-        kit.sense(about, scope=ann, task=about, attention=1)
-        assert kit.active(scope=ann, task=about)[0].content == first.content
-        assert await kit.aactive(scope=ann, task=about) == kit.active(scope=ann, task=about)
+        kit.working.sense(about, scope=ann, task=about, attention=1)
+        assert kit.retention.active(scope=ann, task=about)[0].content == first.content
+        assert await kit.retention.aactive(scope=ann, task=about) == kit.retention.active(scope=ann, task=about)

@@ -59,7 +59,7 @@ def kit(tmp_path: Path) -> Iterator[MemoryKit]:
 
 def test_a_quote_is_sent_back_and_what_cannot_be_written_is_only_proposed(kit: MemoryKit) -> None:
     """A conclusion that repeats what was said is dialogue, not knowledge; a stubborn model must not stop the run."""
-    done = kit.consolidate(scope=ANN)
+    done = kit.retention.consolidate(scope=ANN)
     (tea,) = done.made
     (river,) = done.proposed
     assert (tea.content, tea.extractor) == (GOOD["conclusion"], "scripted")
@@ -78,7 +78,7 @@ def test_a_quote_is_sent_back_and_what_cannot_be_written_is_only_proposed(kit: M
 def test_a_model_may_find_that_what_looks_alike_has_nothing_in_common(tmp_path: Path) -> None:
     """Likeness proposes; what was and what is now are no one lasting statement."""
     with opened(tmp_path, {"conclusion": "", "conditions": []}) as kit:
-        done = kit.consolidate(scope=ANN)
+        done = kit.retention.consolidate(scope=ANN)
         assert (done.made, done.offline, len(done.proposed)) == ((), (), 2)
         assert {memory.layer for memory in kit.memories(scope=ANN)} == {"episodic"}
 
@@ -89,20 +89,20 @@ def test_what_a_model_found_to_have_nothing_in_common_is_not_asked_again_until_t
 ) -> None:
     """A nightly run must not pay each night for the same no; a new episode, or new words, make it another question."""
     with opened(tmp_path, {"conclusion": "", "conditions": []}) as kit:
-        first = kit.consolidate(scope=ANN)
-        again = kit.consolidate(scope=ANN)
+        first = kit.retention.consolidate(scope=ANN)
+        again = kit.retention.consolidate(scope=ANN)
         assert (len(first.usage.calls), len(again.usage.calls)) == (2, 0)
         assert again.proposed == first.proposed
         kit.add_messages([said(MORE, thread="later")], scope=ANN)
         kit.summarize(scope=ANN, close=True)
-        assert len(kit.consolidate(scope=ANN).usage.calls) == 1
-        assert len(kit.consolidate(scope=ANN).usage.calls) == 0
+        assert len(kit.retention.consolidate(scope=ANN).usage.calls) == 1
+        assert len(kit.retention.consolidate(scope=ANN).usage.calls) == 0
         assert kit.admin.verify().healthy
 
 
 def test_a_model_that_failed_to_answer_is_asked_again(kit: MemoryKit) -> None:
     """A no is a decision; a fault is none."""
-    first, again = kit.consolidate(scope=ANN), kit.consolidate(scope=ANN)
+    first, again = kit.retention.consolidate(scope=ANN), kit.retention.consolidate(scope=ANN)
     assert len(first.offline) == 1
     assert again.offline == first.offline
     assert again.usage.calls
@@ -112,18 +112,18 @@ def test_a_model_that_failed_to_answer_is_asked_again(kit: MemoryKit) -> None:
 def test_an_episode_joins_a_conclusion_only_where_the_model_says_it_anew(tmp_path: Path) -> None:
     """A count that grows by likeness would make a guess surer with every sentence that shares its words."""
     with opened(tmp_path, concluding) as kit:
-        kit.consolidate(scope=ANN)
+        kit.retention.consolidate(scope=ANN)
         (tea,) = [memory for memory in kit.memories(scope=ANN) if memory.layer == "long_term"]
         assert tea.merges == 2
 
 
 def test_a_budget_ends_the_run_and_the_next_one_goes_on(kit: MemoryKit) -> None:
     """Nobody pays more than they said, nor twice for the same; a dry run costs nothing."""
-    assert len(kit.consolidate(scope=ANN, dry_run=True).proposed) == 2
+    assert len(kit.retention.consolidate(scope=ANN, dry_run=True).proposed) == 2
     with pytest.raises(BudgetExceededError):
-        kit.consolidate(scope=ANN, budget=Budget(max_calls=0))
+        kit.retention.consolidate(scope=ANN, budget=Budget(max_calls=0))
     assert {memory.layer for memory in kit.memories(scope=ANN)} == {"episodic"}
-    assert len(kit.consolidate(scope=ANN).made) == 1
+    assert len(kit.retention.consolidate(scope=ANN).made) == 1
 
 
 @pytest.mark.requirement("B8")
@@ -134,9 +134,9 @@ def test_a_model_is_never_shown_what_was_beside_what_is(tmp_path: Path) -> None:
         over = next(memory for content, memory in known.items() if "office" in content)
         ended = over.evolve(version=over.version + 1, valid_to=over.said_at)
         change = MemoryChange(memory=ended, expected_version=over.version, action="refine")
-        kit._open_parts().archive.commit(
+        kit.context.parts().archive.commit(
             ChangeSet(operation_id="over", actor="a", recorded_at=over.recorded_at, changes=(change,))
         )
-        kit.consolidate(scope=ANN)
+        kit.retention.consolidate(scope=ANN)
         told = [call.text for call in model_of(kit).calls if call.schema == "ConclusionAnswer"]
         assert not any("office" in text for text in told)

@@ -66,10 +66,10 @@ CONCLUDED = {
 
 def concluded(house: House, **options: Any) -> Consolidation:
     """Let a person conclude from every group that is proposed, if there is one."""
-    proposed = house.kit.consolidate(scope=house.ann, dry_run=True).proposed
+    proposed = house.kit.retention.consolidate(scope=house.ann, dry_run=True).proposed
     known = {memory.memory_id: memory.content for memory in house.kit.memories(scope=house.ann)}
     conclusions = [_concluded(group, " ".join(known[each] for each in group)) for group in proposed]
-    return house.kit.consolidate(scope=house.ann, conclusions=conclusions, **options)
+    return house.kit.retention.consolidate(scope=house.ann, conclusions=conclusions, **options)
 
 
 def _concluded(group: tuple[str, ...], said: str) -> Conclusion:
@@ -83,8 +83,8 @@ def changed(house: House, change: MemoryChange, *links: Link) -> None:
     changes = ChangeSet(
         operation_id=house.ann.user, actor="a", recorded_at=house.clock(), changes=(change,), links=links
     )
-    house.kit._open_parts().archive.commit(changes)
-    house.kit._bring_up_to_date()
+    house.kit.context.parts().archive.commit(changes)
+    house.kit.context.follow()
 
 
 def lasting(house: House) -> list[Memory]:
@@ -221,8 +221,8 @@ def test_what_nothing_can_be_linked_with_waits(house: House) -> None:
 def test_causes_and_dependencies_are_lifted_to_what_was_abstracted(house: House) -> None:
     """Neo4j：概念、因果、依赖: what caused what among the episodes, their long-term memories still tell, once."""
     episodes = told(house, *TEA, *RIVER)
-    house.kit.link(episodes[0].memory_id, "causes", episodes[3].memory_id, scope=house.ann, reason="caffeine")
-    house.kit.link(episodes[0].memory_id, "causes", episodes[1].memory_id, scope=house.ann)
+    house.kit.topics.link(episodes[0].memory_id, "causes", episodes[3].memory_id, scope=house.ann, reason="caffeine")
+    house.kit.topics.link(episodes[0].memory_id, "causes", episodes[1].memory_id, scope=house.ann)
     concluded(house)
     tea, river = about(house, "tea"), about(house, "river")
     links = house.kit.trace(tea.memory_id, scope=house.ann).links
@@ -270,13 +270,13 @@ def test_a_fact_learned_again_is_merged(house: House) -> None:
 def test_likeness_alone_makes_nothing_and_makes_nothing_surer(house: House) -> None:
     """Without a model or a person, groups are only named: what looks alike need not be one matter."""
     told(house, *TEA, *RIVER)
-    done = house.kit.consolidate(scope=house.ann)
+    done = house.kit.retention.consolidate(scope=house.ann)
     assert (done.made, done.grown, len(done.proposed)) == ((), (), 2)
     assert lasting(house) == []
     concluded(house)
     before = about(house, "tea")
     told(house, "I ordered sencha tea from Uji again.")
-    done = house.kit.consolidate(scope=house.ann)
+    done = house.kit.retention.consolidate(scope=house.ann)
     assert (done.grown, [before.memory_id in group for group in done.proposed]) == ((), [True])
     assert about(house, "tea") == before
 
@@ -294,8 +294,8 @@ def test_the_same_slot_and_value_learned_twice_become_one(house: House) -> None:
     noted = first.evolve(version=2, **slot)
     note = MemoryChange(memory=noted, expected_version=1, action="refine")
     changes = ChangeSet(operation_id=first.memory_id, actor="a", recorded_at=house.clock(), changes=(note,))
-    house.kit._open_parts().archive.commit(changes)
-    (merge,) = house.kit.maintain(scope=house.ann).merges
+    house.kit.context.parts().archive.commit(changes)
+    (merge,) = house.kit.retention.maintain(scope=house.ann).merges
     (survivor,) = [memory for memory in lasting(house) if memory.memory_id == merge.kept.memory_id]
     assert set(survivor.evidence) == {*first.evidence, *second.evidence}
     (retired,) = merge.merged
@@ -309,7 +309,7 @@ def test_conflicting_knowledge_coexists_with_its_confidence(house: House) -> Non
     concluded(house)
     before = about(house, "tea")
     saved = house.saved("Ann has no tea from Uji.")
-    house.kit.link(saved.memory_id, "contradicts", before.memory_id, scope=house.ann)
+    house.kit.topics.link(saved.memory_id, "contradicts", before.memory_id, scope=house.ann)
     concluded(house)
     after = about(house, "Uji tea")
     counted = abstraction(after)
@@ -331,7 +331,9 @@ def test_a_person_concludes_only_from_what_may_be_mixed(house: House, spoilt: st
     }[spoilt]
     ids = (tea[0].memory_id, other if isinstance(other, str) else other.memory_id if other else "")
     with pytest.raises((InputError, NotFoundError)):
-        house.kit.consolidate(scope=house.ann, conclusions=[Conclusion(sources=ids, conclusion="Ann has tea.")])
+        house.kit.retention.consolidate(
+            scope=house.ann, conclusions=[Conclusion(sources=ids, conclusion="Ann has tea.")]
+        )
     assert not any(Abstraction.of(memory) for memory in lasting(house))
 
 
@@ -353,7 +355,7 @@ def test_a_dry_run_says_what_would_be_asked_and_does_nothing(house: House) -> No
     """Who fears for their memories looks first."""
     episodes = told(house, *TEA, *RIVER)
     rows = house.rows()
-    would = house.kit.consolidate(scope=house.ann, dry_run=True)
+    would = house.kit.retention.consolidate(scope=house.ann, dry_run=True)
     assert house.rows() == rows
     assert would.dry_run
     assert {frozenset(group) for group in would.proposed} == {
@@ -479,7 +481,7 @@ def test_one_user_never_consolidates_what_is_anothers(house: House) -> None:
     """A run is for whom it is called."""
     told(house, *TEA, *RIVER)
     bob = Scope(user=f"not {house.ann.user}", agent="remy")
-    assert house.kit.consolidate(scope=bob).examined == 0
+    assert house.kit.retention.consolidate(scope=bob).examined == 0
     assert lasting(house) == []
 
 
@@ -544,7 +546,7 @@ def test_it_is_done_on_postgresql_alike(postgres_url: str, settled: Settled, tmp
 async def test_the_async_verb_does_the_same(house: House) -> None:
     """Who moves to async code gets the same memories."""
     told(house, *TEA, *RIVER)
-    assert len((await house.kit.aconsolidate(scope=house.ann)).proposed) == 2
+    assert len((await house.kit.retention.aconsolidate(scope=house.ann)).proposed) == 2
 
 
 _SPANS: dict[str, tuple[int | None, int | None]] = {
@@ -569,10 +571,10 @@ def timed(house: House, memories: Sequence[Memory], spans: Sequence[str]) -> Non
         for each, (begins, over) in zip(memories, ends, strict=True)
     )
     operation = f"timed {next(_NUMBERS)}"
-    house.kit._open_parts().archive.commit(
+    house.kit.context.parts().archive.commit(
         ChangeSet(operation_id=operation, actor="a", recorded_at=house.clock(), changes=changes)
     )
-    house.kit._bring_up_to_date()
+    house.kit.context.follow()
 
 
 @pytest.mark.slow
@@ -587,7 +589,7 @@ def test_what_was_is_and_will_be_are_never_put_together(
     episodes = told(house, *(f"I drink sencha tea from the {thing}." for thing in THINGS))
     timed(house, episodes, spans)
     so = {each.memory_id for each, span in zip(episodes, spans, strict=True) if span in {"is", "began"}}
-    dry = house.kit.consolidate(scope=house.ann, dry_run=True)
+    dry = house.kit.retention.consolidate(scope=house.ann, dry_run=True)
     assert {each for group in dry.proposed for each in group} <= so
     assert [line.partition(":")[0] for line in dry.lines] == [", ".join(group) for group in dry.proposed]
     assert all("alike by" in line for line in dry.lines)
@@ -609,7 +611,7 @@ def test_what_is_told_as_over_is_not_put_beside_what_is(
     """The words alone tell it where nobody set an end: who used to drink tea does not."""
     over = {each.memory_id for each in told(house, *was)}
     told(house, *now)
-    groups = house.kit.consolidate(scope=house.ann, dry_run=True).proposed
+    groups = house.kit.retention.consolidate(scope=house.ann, dry_run=True).proposed
     assert groups
     assert [group for group in groups if 0 < len(over.intersection(group)) < len(group)] == []
 
@@ -621,10 +623,12 @@ def test_what_is_told_as_over_joins_no_conclusion_of_what_is(house: House) -> No
     before = about(house, "tea")
     told(house, "I no longer order sencha tea from Uji.")
     assert [
-        group for group in house.kit.consolidate(scope=house.ann, dry_run=True).proposed if before.memory_id in group
+        group
+        for group in house.kit.retention.consolidate(scope=house.ann, dry_run=True).proposed
+        if before.memory_id in group
     ] == []
     (still,) = told(house, "I order sencha tea from Uji.")
-    dry = house.kit.consolidate(scope=house.ann, dry_run=True)
+    dry = house.kit.retention.consolidate(scope=house.ann, dry_run=True)
     assert [set(group) for group in dry.proposed if before.memory_id in group] == [{before.memory_id, still.memory_id}]
 
 
@@ -634,7 +638,7 @@ def test_a_person_cannot_put_what_was_beside_what_is(house: House) -> None:
     timed(house, episodes, ["is", "is", "was"])
     conclusion = Conclusion(sources=tuple(each.memory_id for each in episodes), conclusion="Tea it is.")
     with pytest.raises(InputError, match="may not be mixed"):
-        house.kit.consolidate(scope=house.ann, conclusions=[conclusion])
+        house.kit.retention.consolidate(scope=house.ann, conclusions=[conclusion])
     assert lasting(house) == []
 
 
@@ -661,11 +665,11 @@ def test_maintenance_says_in_a_line_each_what_it_merges_and_why(house: House) ->
         )
         for each in (one, other)
     )
-    house.kit._open_parts().archive.commit(
+    house.kit.context.parts().archive.commit(
         ChangeSet(operation_id="slots", actor="a", recorded_at=house.clock(), changes=changes)
     )
-    dry = house.kit.maintain(scope=house.ann, dry_run=True)
-    done = house.kit.maintain(scope=house.ann)
+    dry = house.kit.retention.maintain(scope=house.ann, dry_run=True)
+    done = house.kit.retention.maintain(scope=house.ann)
     (line,) = (each for each in dry.lines if "they say the same" in each)
     assert {one.memory_id, other.memory_id} <= set(re.split(r"\W+<-\W+|: ", line))
     assert line in done.lines

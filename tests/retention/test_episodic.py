@@ -46,7 +46,7 @@ def test_graph_links_lead_back_to_the_context(house: House) -> None:
     kit.summarize(scope=ann, close=True)
     tea = house.saved("Ann orders the soup without anything.")
     (hate,) = [memory for memory in kit.memories(scope=ann) if "mushrooms" in memory.content]
-    kit.link(hate.memory_id, "causes", tea.memory_id, scope=ann, reason="she told the waiter")
+    kit.topics.link(hate.memory_id, "causes", tea.memory_id, scope=ann, reason="she told the waiter")
     back = kit.explain(tea.memory_id, scope=ann).trace
     assert [(link.source_id, link.reason) for link in back.links] == [(hate.memory_id, "she told the waiter")]
     context = kit.explain(hate.memory_id, scope=ann).trace
@@ -112,7 +112,7 @@ def test_changes_of_weight_can_be_traced(house: House) -> None:
     kit.recall("sencha", scope=ann)
     after = kit.explain(tea.memory_id, scope=ann)
     clock.move(20 * DAY)
-    kit.maintain(scope=ann)
+    kit.retention.maintain(scope=ann)
     assert (before.weight.value, after.weight.value) == pytest.approx((0.5, 1))
     past = kit.explain(tea.memory_id, scope=ann, at=clock() - 21 * DAY)
     assert past.weight.value == pytest.approx(0.5 ** (13 / 14))
@@ -132,7 +132,7 @@ def test_there_is_no_memory_without_a_review_log(house: House) -> None:
         for asked in ("mushrooms", "sencha"):
             kit.recall(asked, scope=ann, mode=mode)
     for memory in kit.memories(scope=ann):
-        known = kit.metadata(memory.memory_id, scope=ann)
+        known = kit.retention.metadata(memory.memory_id, scope=ann)
         assert known.access_count >= 4
         assert known.last_accessed_at == clock()
         assert kit.explain(memory.memory_id, scope=ann).reviews
@@ -161,7 +161,7 @@ def test_no_whole_texts_are_put_in_the_index_of_memories(house: House) -> None:
     assert kit.recall("mushrooms", scope=ann, mode="exact").memories
     assert not kit.recall("xylophone", scope=ann, mode="exact").memories
     clock.move(60 * DAY)
-    kit.maintain(scope=ann)
+    kit.retention.maintain(scope=ann)
     assert not kit.recall("mushrooms", scope=ann).memories
     assert kit.recall("mushrooms", scope=ann, only=RecallFilter(statuses=("archived",))).memories
 
@@ -173,7 +173,7 @@ def test_what_merely_comes_along_is_noted_and_fades_all_the_same(house: House) -
     clock.move(10 * DAY)
     found = kit.recall("Do I like sencha tea from Uji?", scope=ann).memories
     assert [hit.record_id for hit in found] == [tea.memory_id, cat.memory_id]
-    assert kit.metadata(cat.memory_id, scope=ann).access_count == 1
+    assert kit.retention.metadata(cat.memory_id, scope=ann).access_count == 1
     for write in (lambda: None, kit.drain):
         write()
         reviews = [len(kit.explain(each.memory_id, scope=ann).reviews) for each in (tea, cat)]

@@ -17,19 +17,19 @@ def test_the_curve_is_what_explain_says_at_each_time(house: House) -> None:
     clock.move(10 * DAY)
     kit.recall("sencha", scope=ann)
     times = [clock() + days * DAY for days in (-10, -1, 0, 5, 100)]
-    curve = kit.curve(tea.memory_id, scope=ann, times=times)
+    curve = kit.retention.curve(tea.memory_id, scope=ann, times=times)
     assert list(curve) == [kit.explain(tea.memory_id, scope=ann, at=time).weight for time in times]
     assert curve[1].value < curve[2].value  # the review
-    assert kit.curve(tea.memory_id, scope=ann, times=[]) == ()
+    assert kit.retention.curve(tea.memory_id, scope=ann, times=[]) == ()
 
 
 def test_the_curve_of_what_is_not_seen_is_refused(house: House) -> None:
     """Times without a zone would draw another day."""
     (tea,) = house.told("I like sencha tea.")
     with pytest.raises(NotFoundError):
-        house.kit.curve("nothing", scope=house.ann, times=[])
+        house.kit.retention.curve("nothing", scope=house.ann, times=[])
     with pytest.raises(NaiveTimeError):
-        house.kit.curve(tea.memory_id, scope=house.ann, times=[datetime(2025, 1, 1)])  # noqa: DTZ001 - that is the test
+        house.kit.retention.curve(tea.memory_id, scope=house.ann, times=[datetime(2025, 1, 1)])  # noqa: DTZ001 - that is the test
 
 
 def test_who_only_tries_a_question_out_strengthens_nothing(house: House) -> None:

@@ -204,7 +204,7 @@ def test_a_skill_stays_what_it_is_whatever_is_said(house: House) -> None:
     assert saved.memory_id != memory.memory_id
     assert kit.skills.get(memory.memory_id, scope=ann) == deploying()
     shelf = Shelf(partition=memory.partition, topic=memory.topic)
-    shown = kit._open_parts().searcher.similar(shelf, [said("Deploy the site")], 1000)
+    shown = kit.context.parts().searcher.similar(shelf, [said("Deploy the site")], 1000)
     assert [each.memory_id for each in shown.memories] == [saved.memory_id]  # what a Sub Agent may rewrite
 
 
@@ -225,8 +225,8 @@ def test_a_crash_before_the_commit_and_a_race_leave_one_record_and_one_version(
         memories = list(pool.map(lambda _: skills.add(deploying(), scope=ann), range(2)))
     assert memories[0] == memories[1]
     assert memories[0].version == 1
-    assert len(house.kit.retrieve_message(scope=ann)) == 1
-    assert house.kit.work(scope=ann, states=["pending"]) == ()
+    assert len(house.kit.sources.retrieve_message(scope=ann)) == 1
+    assert house.kit.work.list(scope=ann, states=["pending"]) == ()
 
 
 def test_skills_are_made_of_skills(house: House) -> None:
@@ -274,11 +274,11 @@ def test_what_somebody_said_about_a_skill_holds_for_its_next_version(house: Hous
     """A skill that was pinned, or kept out of sight, would come loose again with the next run that teaches something."""
     kit, ann = house.kit, house.ann
     kept_out = kit.skills.add(deploying("fast"), scope=ann)
-    kit.deactivate(kept_out.memory_id, scope=ann)
+    kit.retention.deactivate(kept_out.memory_id, scope=ann)
     kit.add_messages(refunding("run", "1234", "INV-9"), scope=ann)
     learned = kit.skills.learn("run", scope=ann, task="Refund").memory
     assert learned is not None
-    kit.activate(learned.memory_id, scope=ann)
+    kit.retention.activate(learned.memory_id, scope=ann)
 
     changed = kit.skills.add(deploying("fast", step("build", target="all")), scope=ann)
     failed = [said("Please refund order 77."), called("cancel", "a", order="77"), returned("a", "No.", ok=False)]
@@ -326,7 +326,7 @@ def test_a_skill_in_use_is_not_forgotten(house: House) -> None:
     for _ in range(6):
         house.clock.move(50 * DAY)
         house.kit.skills.record_outcome(used.memory_id, True, scope=house.ann)
-    house.kit.maintain(scope=house.ann)
+    house.kit.retention.maintain(scope=house.ann)
     assert house.statuses() == {used.content: "active", idle.content: "archived"}
 
 

@@ -20,7 +20,7 @@ def test_what_an_answer_used_is_noted_and_forgotten_later(house: House) -> None:
     found = kit.recall("What about Tom?", scope=ann)
     assert len(found.memories) == 2
     question, answer = "What about Tom?", "Tom is allergic to walnuts."
-    assert kit.answered(answer, question=question, context=found.context, scope=ann) == (nuts.memory_id,)
+    assert kit.retention.answered(answer, question=question, context=found.context, scope=ann) == (nuts.memory_id,)
     for write in (lambda: None, kit.drain):
         write()
         used, shown = (kit.explain(each.memory_id, scope=ann) for each in (nuts, cat))
@@ -28,7 +28,7 @@ def test_what_an_answer_used_is_noted_and_forgotten_later(house: House) -> None:
         assert used.forget_at is not None
         assert shown.forget_at is not None
         assert used.forget_at > shown.forget_at + 10 * DAY
-        known = [kit.metadata(each.memory_id, scope=ann) for each in (nuts, cat)]
+        known = [kit.retention.metadata(each.memory_id, scope=ann) for each in (nuts, cat)]
         assert [each.access_count for each in known] == [1, 1]
         assert known[0].utility_score == pytest.approx(2 / 3)
         assert known[1].utility_score == pytest.approx(1 / 3)
@@ -38,15 +38,15 @@ def test_an_agent_may_say_itself_what_it_used(house: House) -> None:
     """An agent that cites its sources knows better than its words; what it may not see, it cannot have used."""
     kit, ann, bob = house.kit, house.ann, house.ann.evolve(user="bob")
     tea, cat = house.saved("Ann likes sencha tea."), house.saved("Ann has a grey cat.")
-    kit.used([tea.memory_id], scope=ann)
+    kit.retention.used([tea.memory_id], scope=ann)
     assert len(kit.explain(tea.memory_id, scope=ann).uses) == 1
     for wrong, scope in (([cat.memory_id, "nowhere"], ann), ([cat.memory_id], bob)):
         with pytest.raises(NotFoundError):
-            kit.used(wrong, scope=scope)
+            kit.retention.used(wrong, scope=scope)
     for misread in (cat.memory_id, [7]):
         with pytest.raises(InputError):
-            kit.used(misread, scope=ann)  # type: ignore[arg-type]  # the point of the test
-    kit.used([], scope=ann)
+            kit.retention.used(misread, scope=ann)  # type: ignore[arg-type]  # the point of the test
+    kit.retention.used([], scope=ann)
     assert kit.explain(cat.memory_id, scope=ann).uses == ()
 
 
@@ -58,7 +58,7 @@ def test_use_moves_the_ranking_where_the_settings_let_it_count(house: House) -> 
     last = order[-1]
     assert set(order) == {red.memory_id, blue.memory_id}
     for _ in range(3):
-        kit.used([last], scope=useful)
+        kit.retention.used([last], scope=useful)
     kit.drain()
     first, other = kit.recall("tea", scope=useful).memories
     assert first.record_id == last
@@ -74,7 +74,7 @@ def test_an_answer_that_repeats_a_memory_bears_it_out_by_nothing(house: House) -
     found = kit.recall("What about Tom?", scope=ann)
     answer = "Tom is allergic to walnuts."
     kit.add_messages([replied(answer, thread="asked", minutes=60 * 24)], scope=ann)
-    assert kit.answered(answer, context=found.context, scope=ann) == (nuts.memory_id,)
+    assert kit.retention.answered(answer, context=found.context, scope=ann) == (nuts.memory_id,)
     kit.summarize(scope=ann, close=True)
     (now,) = [each for each in kit.memories(scope=ann) if each.memory_id == nuts.memory_id]
     assert now == nuts
@@ -87,6 +87,6 @@ def test_a_context_that_was_tampered_with_is_refused(house: House) -> None:
     context = kit.recall("tea", scope=ann).context
     head, topic, line, _ = context.splitlines()
     with pytest.raises(InputError, match="cut or changed"):
-        kit.answered("Sencha.", context=f"{head}\n{topic}\n{line[:30]}", scope=ann)
+        kit.retention.answered("Sencha.", context=f"{head}\n{topic}\n{line[:30]}", scope=ann)
     for other in ("", "Ann likes sencha tea."):
-        assert kit.answered("Sencha tea.", context=other, scope=ann) == ()
+        assert kit.retention.answered("Sencha tea.", context=other, scope=ann) == ()

@@ -57,7 +57,7 @@ def _recalled(kit: MemoryKit, scope: Scope, question: str, word: str) -> Told:
         "recall any status",
         _text(kit.recall(question, scope=scope, only=statuses, k=50).evolve(query="?", seconds=0)),
     )
-    long_ago = RecallFilter(known_at=kit.clock() - timedelta(seconds=1))
+    long_ago = RecallFilter(known_at=kit.context.clock() - timedelta(seconds=1))
     yield (
         "recall as of before",
         _text(kit.recall(question, scope=scope, only=long_ago, k=50).evolve(query="?", seconds=0)),
@@ -70,25 +70,25 @@ def _recalled(kit: MemoryKit, scope: Scope, question: str, word: str) -> Told:
 
 
 def _listed(kit: MemoryKit, scope: Scope, word: str) -> Told:
-    now = kit.clock()
+    now = kit.context.clock()
     yield "memories", _text(kit.memories(scope=scope, statuses=get_args(Status)))
-    yield "blocks", _text(kit.blocks(scope=scope))
-    yield "messages by word", _text(kit.retrieve_message(word, scope=scope))
-    yield "messages", _text(kit.retrieve_message(scope=scope, limit=10_000))
-    yield "messages by time", _text(kit.time_match_memories((now - timedelta(days=9999), now), scope=scope))
-    for entry in kit.blocks(scope=scope):
-        yield "block", _text(kit.retrieve_block(entry.block_id, scope=scope))
-    for message in kit.retrieve_message(scope=scope, limit=10_000):
+    yield "blocks", _text(kit.sources.blocks(scope=scope))
+    yield "messages by word", _text(kit.sources.retrieve_message(word, scope=scope))
+    yield "messages", _text(kit.sources.retrieve_message(scope=scope, limit=10_000))
+    yield "messages by time", _text(kit.sources.time_match_memories((now - timedelta(days=9999), now), scope=scope))
+    for entry in kit.sources.blocks(scope=scope):
+        yield "block", _text(kit.sources.retrieve_block(entry.block_id, scope=scope))
+    for message in kit.sources.retrieve_message(scope=scope, limit=10_000):
         yield "thread", _text(kit.messages(message.thread, scope=scope))
         history = MessageHistory(kit, scope, thread=message.thread)
         yield "history", "\n".join(str(each.model_dump()) for each in history.messages)
-    yield "work", _text(kit.work(scope=scope, states=("pending", "done", "failed", "review")))
-    yield "rules", _text(kit.rules(scope=scope))
-    yield "active", _text(kit.active(scope=scope))
-    yield "working", _text(kit.working(scope=scope))
+    yield "work", _text(kit.work.list(scope=scope, states=("pending", "done", "failed", "review")))
+    yield "rules", _text(kit.rules.list(scope=scope))
+    yield "active", _text(kit.retention.active(scope=scope))
+    yield "working", _text(kit.working.chunks(scope=scope))
     yield "tools", _text(kit.tools.stats(scope=scope))
     yield "conflicts", _text(kit.conflicts.list(scope=scope))
-    yield "topics", _text(kit.topics(scope=scope)) + _text([kit.topic_graph(scope=scope)])
+    yield "topics", _text(kit.topics.list(scope=scope)) + _text([kit.topics.graph(scope=scope)])
     yield "audit", _text(list(kit.governance.audit(scope=scope)))
 
 
@@ -98,7 +98,7 @@ def _single(kit: MemoryKit, scope: Scope) -> Told:
         yield "trace", _text(kit.trace(memory.memory_id, scope=scope))
         yield "explain", _text(kit.explain(memory.memory_id, scope=scope))
         yield "archaeology", _text(kit.governance.archaeology(memory.memory_id, scope=scope))
-        yield "metadata", _text(kit.metadata(memory.memory_id, scope=scope))
+        yield "metadata", _text(kit.retention.metadata(memory.memory_id, scope=scope))
         if memory.version > 1:
             yield "diff", _text(kit.governance.diff(memory.memory_id, 1, memory.version, scope=scope))
     with suppress(NotFoundError):
@@ -106,8 +106,8 @@ def _single(kit: MemoryKit, scope: Scope) -> Told:
 
 
 def _agents(kit: MemoryKit, scope: Scope, question: str) -> Told:
-    for shelf in kit.topics(scope=scope):
-        keeper = kit.topic_agent(shelf.topic.key, scope=scope)
+    for shelf in kit.topics.list(scope=scope):
+        keeper = kit.topics.agent(shelf.topic.key, scope=scope)
         yield "topic agent", _text(keeper.retrieve_by_query(question, threshold=0))
     for mode in get_args(Depth):
         documents = MemoryRetriever(kit, scope=scope, mode=mode).invoke(question)

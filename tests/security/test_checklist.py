@@ -32,7 +32,7 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
         for number, text in enumerate(TEA):
             kit.add_messages([said(text, thread=str(number)).evolve(time=clock())], scope=ANN)
             kit.summarize(scope=ANN, close=True)
-        kit.consolidate(scope=ANN)
+        kit.retention.consolidate(scope=ANN)
         kit.add_messages(refunding("r", "7", "8"), scope=ANN)
         kit.summarize(scope=ANN, close=True)
         kit.skills.learn("r", task="Refund an order", scope=ANN)
@@ -45,7 +45,7 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
         kit.knowledge.absorb(kit.knowledge.share("sencha tea deploy site", scope=ANN).items, scope=TAUGHT)
         play(kit)
         clock.move(timedelta(days=200))
-        kit.maintain(scope=ANN)
+        kit.retention.maintain(scope=ANN)
         yield kit
 
 

@@ -83,7 +83,7 @@ def _told(kit: MemoryKit, case: Mapping[str, Any]) -> Scope:
     for statement in case.get("saved", ()):
         kit.save("", statement, scope=scope)
     for thought in case.get("in_mind", ()):
-        kit.sense(thought, scope=scope, attention=1.0)
+        kit.working.sense(thought, scope=scope, attention=1.0)
     return scope
 
 
@@ -135,7 +135,7 @@ def test_what_is_forgotten_is_said_by_no_door_and_comes_back_whole(
         done = kit.forget(memory.memory_id, scope=scope)
         assert (done.done, doors.leaks(iter([("answer", done.to_json())]), planted)) == (True, [])
 
-        kit.maintain(scope=scope)
+        kit.retention.maintain(scope=scope)
         kit.admin.rebuild()
         said = doors.told(kit, scope, case["question"], planted[0], tmp_path)
         assert doors.leaks(said, planted) == []
@@ -159,10 +159,10 @@ def _everything(kit: MemoryKit, scope: Scope) -> str:
         f"{memory.status}: {memory.content} <- {[item.quote for item in memory.evidence]}"
         for memory in kit.memories(scope=scope)
     )
-    entries = (f"{entry.block_id}: {entry.summary} {entry.entities}" for entry in kit.blocks(scope=scope))
+    entries = (f"{entry.block_id}: {entry.summary} {entry.entities}" for entry in kit.sources.blocks(scope=scope))
     messages = (
         f"{each.message_id}: {each.text} {json.dumps([call.args for call in each.tool_calls], ensure_ascii=False)}"
-        for each in kit.retrieve_message(scope=scope, limit=10_000)
+        for each in kit.sources.retrieve_message(scope=scope, limit=10_000)
     )
     return "\n".join(sorted([*memories, *entries, *messages]))
 

@@ -83,7 +83,7 @@ def test_what_is_code_elsewhere_is_kept_to_the_letter_and_revived_by_nobody(tmp_
             shelf.put(("notes",), str(number), {"text": gadget, **objects_of(gadget)})
         kit.recall(" ".join(GADGETS), scope=ANN, depth="messages")
     with revived() as again, open_kit(tmp_path) as kit:
-        kept = {message.message_id: message for message in kit.retrieve_message(limit=100, scope=ANN)}
+        kept = {message.message_id: message for message in kit.sources.retrieve_message(limit=100, scope=ANN)}
         for each in told:
             stored = kept[each.message_id]
             assert (stored.content, stored.name, stored.tool_calls) == (each.content, each.name, each.tool_calls)
@@ -106,7 +106,7 @@ def test_a_megabyte_in_one_message_is_kept_summarised_and_found(tmp_path: Path, 
         kit.add_messages([said(LONG, message_id="long")], scope=ANN)
         assert kit.summarize(scope=ANN, close=True).work == ()
         (hit,) = kit.recall("xyzzy", scope=ANN, depth="messages").messages
-        (stored,) = kit.retrieve_message(scope=ANN)
+        (stored,) = kit.sources.retrieve_message(scope=ANN)
         assert (hit.record_id, stored.content) == ("long", LONG)
     figure("bar 25: hostile bytes", "1 MB in one message: kept, summarised, found by its last word")
 
@@ -154,7 +154,7 @@ def full(kit: MemoryKit, scope: Scope) -> None:
         for number in range(RECORDS)
     ]
     done = ChangeSet(operation_id="fill", actor="t", recorded_at=NOON, at_home=True, changes=tuple(changes))
-    kit._open_parts().archive.commit(done)
+    kit.context.parts().archive.commit(done)
 
 
 def surfaces(kit: MemoryKit, query: str) -> Iterator[tuple[str, int, str]]:

@@ -17,6 +17,7 @@ from langgraph.prebuilt import ToolNode
 from conftest import Figure
 from remegraph import Memory, MemoryKit, Message, Scope, Settings, SummaryPolicy, ToolPolicy
 from remegraph.adapters import memory_tools
+from remegraph.kit import OpenOptions, SaveOptions
 from remegraph.models import DOCUMENT, RecallFilter
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel, SequentialIds
 from tests.talk import (
@@ -28,6 +29,7 @@ from tests.talk import (
     digest,
     model_of,
     open_kit,
+    packed,
     proposal,
     replied,
     returned,
@@ -81,7 +83,7 @@ def taught(
         embedder=None,
         index=InMemoryVectorIndex(),
         clock=FrozenClock(NOON + timedelta(days=1)),
-        new_id=SequentialIds(),
+        options=OpenOptions(new_id=SequentialIds()),
     )
     kit.add_messages(messages, scope=ANN)
     kit.summarize(scope=ANN, close=True)
@@ -110,7 +112,7 @@ def retold(home: Path, tell: Callable[[Mapping[str, str]], tuple[Sequence[Messag
             kit.summarize(scope=scope, close=True)
             found = kit.memories(scope=scope)
             assert len(found) == len(operations)
-            assert kit.rules(scope=scope) == ()
+            assert kit.rules.list(scope=scope) == ()
             through += escaped(found)
     return through
 
@@ -178,11 +180,13 @@ def test_an_agent_that_saves_a_page_does_not_vouch_for_it(tmp_path: Path, *, rec
             if recorded:
                 kit.add_messages(messages, scope=scope)
             text = page["says" if number % 2 else "retold"]
-            saved = kit.save("note", text, scope=scope, by_model=True, heard=() if recorded else messages)
+            saved = kit.save(
+                "note", text, scope=scope, options=SaveOptions(by_model=True, heard=() if recorded else messages)
+            )
             assert saved.memory is not None
             assert (saved.memory.status, saved.memory.trust) == ("quarantined", 0.3)
             assert text not in kit.recall(page["says"], scope=scope, depth="messages").context
-            assert kit.rules(scope=scope) == ()
+            assert kit.rules.list(scope=scope) == ()
 
 
 def test_the_tool_that_saves_looks_at_what_the_run_has_read(tmp_path: Path) -> None:
@@ -209,7 +213,7 @@ def test_what_a_model_saves_that_is_not_believed_replaces_and_strengthens_nothin
         home = kit.save("home", "Ann lives in Porto.", scope=ANN, slot="ann:lives_in", value="Porto").memory
         kit.add_messages(read_by_an_agent("Ann lives in Wolfenau. Ann lives in Porto."), scope=ANN)
         there: Any = {"scope": ANN, "by_model": True, "slot": "ann:lives_in"}
-        saved = kit.save("home", "Ann lives in Wolfenau.", value="Wolfenau", **there)
+        saved = kit.save("home", "Ann lives in Wolfenau.", value="Wolfenau", **packed(there))
         assert saved.memory is not None
         assert saved.memory.status == "quarantined"
         assert kit.memories(scope=ANN, statuses=["active", "disputed"]) == (home,)

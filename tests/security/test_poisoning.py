@@ -66,9 +66,9 @@ def test_what_a_page_says_is_not_shown_unasked_though_a_model_falls_for_it(tmp_p
     """The attack of the day: a page is read once, and steers the agent for a hundred conversations."""
     with poisoned(tmp_path, document=document) as kit:
         assert "4711" not in shown(kit)
-        assert kit.rules(scope=ANN) == ()
+        assert kit.rules.list(scope=ANN) == ()
         assert kit.recall("hiking", scope=ANN).memories[0].text == "Ann loves hiking."
-        (entry,) = kit.blocks(scope=ANN)
+        (entry,) = kit.sources.blocks(scope=ANN)
         (memory,) = kit.knowledge.waiting(scope=ANN)
         assert (entry.trust, memory.trust, memory.status) == (0.3, 0.3, "quarantined")
 

@@ -23,6 +23,7 @@ from remegraph.adapters.chains import MessageHistory
 from remegraph.adapters.store import MemoryStore
 from remegraph.engine.redaction import Redactor
 from remegraph.errors import MissingExtraError
+from remegraph.kit import SaveOptions
 from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.models import Condition, Message, RecallFilter, Skill, SkillStep, StepPattern
 from remegraph.settings import PerceptionPolicy, PrivateKind, RecallPolicy
@@ -73,7 +74,7 @@ def kit(tmp_path: Path) -> Iterator[MemoryKit]:
 
 
 def texts(kit: MemoryKit) -> list[str]:
-    return [message.text for message in kit.retrieve_message(scope=ANN, limit=100)]
+    return [message.text for message in kit.sources.retrieve_message(scope=ANN, limit=100)]
 
 
 def a_conversation(kit: MemoryKit) -> None:
@@ -96,11 +97,15 @@ def a_turn(kit: MemoryKit) -> None:
 
 
 def statements(kit: MemoryKit) -> None:
-    one = kit.save(f"key {KEY}", f"Ann's key is {KEY}.", scope=ANN, tags=[MAIL], summary=f"Her key: {KEY}.").memory
-    two = kit.save("card", f"Ann pays with the card {CARD}.", scope=ANN, canonical_topic=f"card:{CARD}").memory
+    one = kit.save(
+        f"key {KEY}", f"Ann's key is {KEY}.", scope=ANN, tags=[MAIL], options=SaveOptions(summary=f"Her key: {KEY}.")
+    ).memory
+    two = kit.save(
+        "card", f"Ann pays with the card {CARD}.", scope=ANN, options=SaveOptions(canonical_topic=f"card:{CARD}")
+    ).memory
     assert one is not None
     assert two is not None
-    kit.link(one.memory_id, "related", two.memory_id, scope=ANN, reason=f"both of {MAIL}")
+    kit.topics.link(one.memory_id, "related", two.memory_id, scope=ANN, reason=f"both of {MAIL}")
     kit.remember_self(f"Write to {MAIL} in an emergency.", scope=ANN)
 
 
@@ -157,9 +162,9 @@ def reasons(kit: MemoryKit) -> None:
     given = kit.sharing.grant("ben", scope=ANN, layers=["long_term"], reason=f"for {MAIL}", actor="Ann")
     kit.sharing.revoke(given.grant_id, scope=ANN, reason=f"asked by {MAIL}", actor="Ann")
     in_project = ANN.evolve(project="house")
-    kit.promote(saved(kit, "Ann likes oolong tea.", in_project), scope=in_project, reason=f"told {MAIL}")
+    kit.rules.promote(saved(kit, "Ann likes oolong tea.", in_project), scope=in_project, reason=f"told {MAIL}")
     never = saved(kit, "Ann never eats fish.")
-    kit.link(saved(kit, "Ann eats fish every Friday."), "contradicts", never, scope=ANN, reason=f"says {CARD}")
+    kit.topics.link(saved(kit, "Ann eats fish every Friday."), "contradicts", never, scope=ANN, reason=f"says {CARD}")
     (conflict, *_) = kit.conflicts.list(scope=ANN)
     kit.conflicts.resolve(conflict.conflict_id, "keep_both", scope=ANN, by="Ann", note=f"says {MAIL}")
     knowledge = {
@@ -184,11 +189,11 @@ def proposals(kit: MemoryKit) -> None:
 
 
 def questions(kit: MemoryKit) -> None:
-    kit.sense(f"Ann's password: {PASSWORD}", scope=ANN, attention=1.0)
+    kit.working.sense(f"Ann's password: {PASSWORD}", scope=ANN, attention=1.0)
     kit.recall("What does Ann type?", scope=ANN, task="main")
     kit.recall(f"Whose mail is {MAIL}?", scope=ANN, depth="messages", previous=f"And {PHONE}?")
     kit.inject(f"Write to {MAIL}", scope=ANN)
-    kit._open_parts().embedder.embed([f"what a host's store holds of {MAIL}"])
+    kit.context.parts().embedder.embed([f"what a host's store holds of {MAIL}"])
 
 
 DOORS: tuple[Callable[[MemoryKit], None], ...] = (
@@ -213,7 +218,7 @@ def test_nothing_private_comes_in_by_any_door(tmp_path: Path, door: Callable[[Me
     with open_home(home, embedder) as kit:
         door(kit)
         kit.summarize(scope=ANN, close=True)
-        kit.maintain(scope=ANN)
+        kit.retention.maintain(scope=ANN)
     assert look(home, VALUES, []) == []
     assert [text for text in embedder.heard if any(value in text for value in VALUES)] == []
     with MemoryKit.open(tmp_path / "plain", model=None, embedder=None) as kit:
@@ -250,10 +255,10 @@ def test_a_value_has_one_placeholder_wherever_it_comes_in_and_a_question_finds_i
     kit.add_messages([said("Send it to zzbob@example.org please.", thread="three")], scope=ANN)
     here, there, other = (PLACEHOLDER.findall(text) for text in texts(kit))
     assert here == there != other
-    assert [each.thread for each in kit.retrieve_message(scope=ANN, key_word=MAIL)] == ["one", "two"]
+    assert [each.thread for each in kit.sources.retrieve_message(scope=ANN, key_word=MAIL)] == ["one", "two"]
     found = kit.recall(f"Who gave {MAIL}?", scope=ANN, depth="messages").messages
     assert {hit.record_id for hit in found if here[0][1] in hit.text} == {
-        each.message_id for each in kit.retrieve_message(scope=ANN, limit=10) if here[0][1] in each.text
+        each.message_id for each in kit.sources.retrieve_message(scope=ANN, limit=10) if here[0][1] in each.text
     }
 
 
@@ -291,9 +296,9 @@ def test_an_attachment_keeps_its_bytes_and_what_is_read_of_it_is_clean(kit: Memo
         "filename": f"{MAIL}.txt",
     }
     kit.add_messages([said("").evolve(content=[file], message_id="m1")], scope=ANN)
-    (message,) = kit.retrieve_message(scope=ANN, limit=1)
+    (message,) = kit.sources.retrieve_message(scope=ANN, limit=1)
     (attachment,) = message.attachments
-    assert kit.attachment(attachment.sha256, scope=ANN) == data
+    assert kit.sources.attachment(attachment.sha256, scope=ANN) == data
     assert MAIL not in attachment.name
     assert "zzann" not in message.to_json()
     (reading,) = message.readings
@@ -312,7 +317,7 @@ def test_what_a_model_reads_in_a_picture_is_clean(tmp_path: Path) -> None:
     with MemoryKit.open(settings=settings, model=ScriptedChatModel(script=script), embedder=None) as kit:
         kit.add_messages([said("").evolve(content=["Look at this card.", image()])], scope=ANN)
         kit.summarize(scope=ANN, close=True)
-        (message,) = kit.retrieve_message(scope=ANN, limit=1)
+        (message,) = kit.sources.retrieve_message(scope=ANN, limit=1)
         assert "A business card: <email-" in message.readings[0].text
     assert look(home, VALUES, []) == []
 
@@ -322,7 +327,7 @@ def test_figures_of_a_model_stay_numbers(kit: MemoryKit) -> None:
     usage = {"input_tokens": 1_234_567, "output_tokens": 7, "total_tokens": 1_234_574}
     heard = AIMessage("Yes.", id="h1", usage_metadata=usage, response_metadata={"token_usage": dict(usage)})
     kit.capture([heard], scope=ANN)
-    (message,) = kit.retrieve_message(scope=ANN, limit=1)
+    (message,) = kit.sources.retrieve_message(scope=ANN, limit=1)
     assert "1234567" in message.to_json()
     assert not PLACEHOLDER.search(message.to_json())
 
@@ -379,7 +384,7 @@ def test_what_is_nested_or_named_without_end_is_neither_lost_nor_let_through(kit
             deep = {"a": [deep]}
         call: ToolCall = {"name": "mail", "args": {"to": deep, "k" * 50_000: ["x"] * 50}, "id": "c1"}
         assert kit.capture([AIMessage("", tool_calls=[call], id=f"h{number}")], scope=ANN).added == 1
-    some, all_of_it = (message.to_json() for message in kit.retrieve_message(scope=ANN, limit=2))
+    some, all_of_it = (message.to_json() for message in kit.sources.retrieve_message(scope=ANN, limit=2))
     assert "<email-" in some
     assert MAIL not in some + all_of_it
     assert Redactor(KINDS, b"a key").json({1: MAIL, ("a",): 2})[1].startswith("<email-")
@@ -442,7 +447,7 @@ def test_a_call_that_was_heard_is_the_call_that_a_message_asks_for(kit: MemoryKi
     kit.add_messages(sent, scope=ANN)
     kit.summarize(scope=ANN, close=True)
     assert [each.calls for each in kit.tools.stats(scope=ANN)] == [2]
-    calls = kit._open_parts().archive.tool_calls([ANN.partition()], last=10)
+    calls = kit.context.parts().archive.tool_calls([ANN.partition()], last=10)
     assert len({call.digest for call in calls}) == 1
     assert kit.tools.predict("mail", scope=ANN, args={"to": MAIL}) > kit.tools.predict(
         "mail", scope=ANN, args={"to": 1}
@@ -451,7 +456,7 @@ def test_a_call_that_was_heard_is_the_call_that_a_message_asks_for(kit: MemoryKi
 
 def test_what_an_agent_has_in_mind_is_clean_too(kit: MemoryKit) -> None:
     """It is never stored; but it stands in the context, which goes to a provider."""
-    kit.sense(f"Ann's password: {PASSWORD}", scope=ANN, attention=1.0)
+    kit.working.sense(f"Ann's password: {PASSWORD}", scope=ANN, attention=1.0)
     context = kit.recall("What does Ann type?", scope=ANN, task="main").context
     assert "password" in context
     assert PASSWORD not in context

@@ -98,9 +98,9 @@ def test_a_database_that_fails_says_what_and_where_and_no_parameters(tmp_path: P
             )
         error = told(lambda: kit.add_messages([said(f"Also {WORD}.")], scope=ANN))
         assert isinstance(error, (exc.DBAPIError, RemegraphError))
-        kit.health.note("capture", error)
-        kit.health.note("recall", KeyError(WORD))
-        clean(json.dumps(dict(kit.health.stats())))
+        kit.context.health.note("capture", error)
+        kit.context.health.note("recall", KeyError(WORD))
+        clean(json.dumps(dict(kit.context.health.stats())))
 
 
 def test_what_a_provider_says_of_a_key_is_not_told_on(tmp_path: Path) -> None:
@@ -110,8 +110,8 @@ def test_what_a_provider_says_of_a_key_is_not_told_on(tmp_path: Path) -> None:
         with pytest.raises(ModelUnavailableError, match="Incorrect API key provided") as caught:
             kit.summarize(scope=ANN, close=True)
         clean(str(caught.value))
-        kit.health.note("background", caught.value)
-        clean(repr(kit.work(scope=ANN, states=["pending", "failed"])))
+        kit.context.health.note("background", caught.value)
+        clean(repr(kit.work.list(scope=ANN, states=["pending", "failed"])))
         clean(json.dumps(dict(kit.admin.stats())))
 
 

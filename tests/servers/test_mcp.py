@@ -286,7 +286,7 @@ async def test_what_is_not_there_or_another_users_cannot_be_read(kit: MemoryKit,
     """An id is no key, and an address leads to memory alone."""
     theirs = user.evolve(user=f"{user.user} too")
     memory_id = saved(kit, theirs, "tea", TEA)
-    (block,) = kit.blocks(scope=theirs)
+    (block,) = kit.sources.blocks(scope=theirs)
     foreign = [f"remegraph://memories/{memory_id}", f"remegraph://blocks/{block.block_id}"]
     async with client(kit, user) as session:
         for uri in (*ADDRESSES, *foreign):
@@ -327,7 +327,7 @@ async def test_what_nobody_vouches_for_keeps_its_label_and_is_disarmed(tmp_path:
     """A pasted page must not get its link before a model because another program asks."""
     with misled(tmp_path) as kit:
         (memory,) = kit.knowledge.waiting(scope=ANN)
-        (entry,) = kit.blocks(scope=ANN)
+        (entry,) = kit.sources.blocks(scope=ANN)
         async with client(kit, ANN) as session:
             (listed,) = lines(await read(session, "remegraph://blocks"))
             block = lines(await read(session, f"remegraph://blocks/{entry.block_id}"))
@@ -358,14 +358,14 @@ async def test_an_error_that_nobody_foresaw_is_not_told_to_the_client(
         raise RuntimeError("Ann's secret")
 
     monkeypatch.setattr(kit, "recall", broken)
-    monkeypatch.setattr(kit, "atopics", broken)
+    monkeypatch.setattr(kit.topics, "alist", broken)
     async with client(kit, user, mode=mode) as session:
         for failing in (session.call_tool("search_memory", {"query": "tea"}), read(session, "remegraph://topics")):
             with pytest.raises(MCPError, match="The memory failed") as told:
                 await failing
             assert told.value.code == INTERNAL_ERROR
             assert "secret" not in f"{told.value}{told.value.data}"
-    assert kit.health.stats()["mcp_failure"] == "RuntimeError"
+    assert kit.context.health.stats()["mcp_failure"] == "RuntimeError"
 
 
 async def test_a_ledger_that_cannot_be_reached_is_told_as_such(
@@ -399,7 +399,7 @@ async def test_a_long_reading_is_cut_and_says_that_there_is_more(
     monkeypatch.setattr(server, "_MOST", 1)
     monkeypatch.setattr(server, "_LONGEST", 9)
     saved(kit, user, "hall", SMALL)
-    (block, *_) = kit.blocks(scope=user)
+    (block, *_) = kit.sources.blocks(scope=user)
     reading, rows = kit.amemories, list[int]()
 
     async def counted(**asked: Any) -> Any:

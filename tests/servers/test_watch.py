@@ -70,7 +70,7 @@ def test_every_server_says_without_a_token_that_it_lives_and_whether_it_is_ready
             answers = [http.get(path, headers={"host": host}) for path in PROBES]
             assert [(each.status_code, each.text) for each in answers] == [(200, "live"), (200, "ready")]
         with later():
-            Database.open(str(kit._open_parts().archive.database.engine.url)).close()
+            Database.open(str(kit.context.parts().archive.database.engine.url)).close()
         answers = [http.get(path) for path in PROBES]
         assert [(each.status_code, each.text) for each in answers] == [(200, "live"), (503, "not ready")]
 

@@ -19,7 +19,7 @@ from remegraph.adapters.scopes import ScopeSource, asked_now, memory_mode, resol
 from remegraph.engine.retrieval.context import source_of
 from remegraph.importers.messages import to_langchain_dict
 from remegraph.kit import MemoryKit
-from remegraph.kit.base import twin
+from remegraph.kit.context import twin
 from remegraph.models import Depth, Hit, InjectionLayer, Scope
 
 __all__ = ["MemoryRetriever", "MessageHistory"]
@@ -107,8 +107,8 @@ class MemoryRetriever(BaseRetriever):
     def _get_ls_params(self, **_kwargs: Any) -> LangSmithRetrieverParams:
         return LangSmithRetrieverParams(
             ls_retriever_name="remegraph",
-            ls_vector_store_provider=self.kit.settings.index or "chroma",
-            ls_embedding_model=self.kit.embedder_name,
+            ls_vector_store_provider="chroma",
+            ls_embedding_model=self.kit.context.parts().embedder.name,
         )
 
     def _found(self, query: str, scope: Scope, k: int) -> list[Document]:
@@ -214,7 +214,7 @@ class MessageHistory(BaseChatMessageHistory):
         scope = resolve_scope(self._scope)
         stored = self._kit.messages(self._thread, scope=scope)
         marks = [number for number, message in enumerate(stored, start=1) if _CLEARED in message.extra]
-        since = self._kit.with_attachments(stored[marks[-1] if marks else 0 :], scope=scope)
+        since = self._kit.sources.with_attachments(stored[marks[-1] if marks else 0 :], scope=scope)
         return messages_from_dict([to_langchain_dict(message) for message in since])
 
     _ashown = twin(_shown)

@@ -36,7 +36,7 @@ from remegraph.adapters.scopes import (
 from remegraph.engine.frame import RECALLED, said_in, selected, shown_records
 from remegraph.importers.views import View
 from remegraph.kit import MemoryKit
-from remegraph.kit.base import twin
+from remegraph.kit.context import twin
 from remegraph.models import Injection, Recall, Scope
 from remegraph.settings import RetrievalPolicy
 from remegraph.text.tokens import estimate_tokens
@@ -215,7 +215,7 @@ class ConversationMemory:
                 emit({"event": "memory_captured", "added": captured.added})
             answer = newest_answer(messages)
             if captured.added and answer and recalled:
-                self._kit.answered(answer, context=recalled, question=newest_words(messages), scope=scope)
+                self._kit.retention.answered(answer, context=recalled, question=newest_words(messages), scope=scope)
             return captured.due
         return tuple(message.id for message in messages if message.id)
 

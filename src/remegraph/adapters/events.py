@@ -76,7 +76,7 @@ class HostGuard:
     ) -> bool:
         if not isinstance(error, Exception):
             return False
-        self._kit.health.note(self._verb, error)
+        self._kit.context.health.note(self._verb, error)
         if self._verb == "capture" and self._kit.settings.capture.strict:
             return False
         emit({"event": "memory_failed", "verb": self._verb, "reason": _reason(error)})

@@ -181,7 +181,7 @@ def asked_now(kit: MemoryKit, runtime: RuntimeLike | None = None) -> datetime:
     Raises:
         InputError: The run names a time zone that does not exist.
     """
-    return here(kit.clock(), zone_of(runtime))
+    return here(kit.context.clock(), zone_of(runtime))
 
 
 def thread_of(config: RunnableConfig) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from enum import StrEnum
 from inspect import signature
 from typing import Any, get_args
@@ -12,8 +13,8 @@ from typing import Any, get_args
 from pydantic import Field
 
 from remegraph.errors import InputError, NotFoundError
-from remegraph.kit import MemoryKit
-from remegraph.kit.base import twin
+from remegraph.kit import MemoryKit, SaveOptions
+from remegraph.kit.context import twin
 from remegraph.kit.validation import required
 from remegraph.mek.items import read_item
 from remegraph.models import (
@@ -40,7 +41,8 @@ __all__ = [
     "RetrievedItem",
 ]
 
-_OF_STATEMENTS = frozenset(signature(MemoryKit.save).parameters) - {"self", "scope"}
+_RARE = frozenset(each.name for each in fields(SaveOptions))
+_OF_STATEMENTS = _RARE | frozenset(signature(MemoryKit.save).parameters) - {"self", "scope", "options"}
 
 
 class RetrievalType(StrEnum):
@@ -301,7 +303,9 @@ class MemoryService(BaseMemoryService):
             raise InputError(f"A statement has no {unknown[0]}.", f"Give {', '.join(sorted(_OF_STATEMENTS))}.")
         if given.get("importance") in get_args(ImportanceLevel):
             given = given | {"importance": importance_of(given["importance"])}
-        return _changed(self._kit.save(**{"key": "", **given}, scope=self._scope))
+        told = {name: value for name, value in given.items() if name not in _RARE}
+        options = SaveOptions(**{name: value for name, value in given.items() if name in _RARE})
+        return _changed(self._kit.save(**{"key": "", **told}, scope=self._scope, options=options))
 
     def _conversation(self, given: dict[str, Any]) -> list[str]:
         """Record a conversation and learn from it, and from what waited before it."""

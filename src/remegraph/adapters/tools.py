@@ -18,8 +18,8 @@ from remegraph.adapters.notes import turns
 from remegraph.adapters.review_tools import settle
 from remegraph.adapters.scopes import MemoryMode, ScopeSource, asked_now, run_id, thread_of
 from remegraph.engine.frame import framed, vouched
-from remegraph.kit import MemoryKit
-from remegraph.kit.base import twin
+from remegraph.kit import MemoryKit, SaveOptions
+from remegraph.kit.context import twin
 from remegraph.models import (
     Conflict,
     Depth,
@@ -183,14 +183,16 @@ class _Tools(ScopedTools):
                 importance=min(importance, _MODEL_LIMIT),
                 slot=slot,
                 value=value,
-                many=many,
                 memory_class=memory_class,
-                enforcement_level=enforcement_level and "soft",
-                applies_to=applies_to,
-                session=_session(runtime),
-                call_id=_call_id(runtime),
-                by_model=True,
-                heard=_messages_of_run(runtime),
+                options=SaveOptions(
+                    many=many,
+                    enforcement_level=enforcement_level and "soft",
+                    applies_to=applies_to,
+                    session=_session(runtime),
+                    call_id=_call_id(runtime),
+                    by_model=True,
+                    heard=_messages_of_run(runtime),
+                ),
             )
         done = settle(self._kit, result, scope, runtime) if self._ask else ()
         return _saved(result, done, runtime)

@@ -220,7 +220,7 @@ def usage(
 ) -> None:
     """Say what each user of a tenant has used: messages, bytes, calls and tokens of models, and what limits refused."""
     kit = session.kit()
-    begin = read_time(since, read_zone(timezone)) or kit.clock() - timedelta(days=30)
+    begin = read_time(since, read_zone(timezone)) or kit.context.clock() - timedelta(days=30)
     found = kit.admin.usage(tenant, since=begin)
     total = found.total
     session.show(

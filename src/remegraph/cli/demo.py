@@ -72,7 +72,9 @@ class _Show:
         self.played = played
         self.memories = {person: kit.memories(scope=person.scope, statuses=tuple(MOVES)) for person in PEOPLE}
         self.blocks = {
-            person: [block for block in kit.blocks(scope=person.scope) if block.partition.user == person.scope.user]
+            person: [
+                block for block in kit.sources.blocks(scope=person.scope) if block.partition.user == person.scope.user
+            ]
             for person in PEOPLE
         }
         self.recalls = {person: kit.recall(person.question, scope=person.scope, k=HITS) for person in PEOPLE}
@@ -84,10 +86,10 @@ class _Show:
                 "user": entry.person.scope.user,
                 "messages": entry.added + entry.known,
                 "blocks": self.blocks[entry.person],
-                "topics": self.kit.topics(scope=entry.person.scope),
+                "topics": self.kit.topics.list(scope=entry.person.scope),
                 "memories": self.memories[entry.person],
                 "objections": entry.report.objections,
-                "tools": self.kit.tool_stats(scope=entry.person.scope),
+                "tools": self.kit.tools.stats(scope=entry.person.scope),
                 "recall": self.recalls[entry.person],
             }
             for entry in self.played
@@ -128,7 +130,7 @@ class _Show:
         for entry in self.played:
             yield from _indented(_name(entry.person), *(objections(entry.report) or (Text("Nothing."),)))
         yield _head("5", f"How reliable the tools are, for {PEOPLE[0].scope.user}")
-        yield from _indented(*tool_table(self.kit.tool_stats(scope=PEOPLE[0].scope)))
+        yield from _indented(*tool_table(self.kit.tools.stats(scope=PEOPLE[0].scope)))
         yield _head("6", "Recall: each question finds its own user's memories, with scores and reasons")
         for person in PEOPLE:
             asked = Text(f"“{person.question}”", style="italic")
@@ -145,7 +147,7 @@ class _Show:
         person, memory = self.traced()
         block_id = memory.block_ids[-1]
         yield _head("2", f"One block, to the letter: {block_id}")
-        yield from _indented(*message_list(self.kit.retrieve_block(block_id, scope=person.scope)))
+        yield from _indented(*message_list(self.kit.sources.retrieve_block(block_id, scope=person.scope)))
 
     def _topics(self) -> Iterator[RenderableType]:
         yield _head("3", "What is remembered, topic by topic, as a model answered")

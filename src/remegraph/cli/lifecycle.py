@@ -29,6 +29,7 @@ from remegraph.cli.command import (
 )
 from remegraph.cli.options import DryRun, MemoryId, Model, Timezone
 from remegraph.cli.recall import memory, memory_list, skill_table, trace_tree
+from remegraph.kit import SaveOptions
 from remegraph.models import Scope
 
 __all__ = ["maintenance_tables", "memory"]
@@ -75,11 +76,13 @@ def save(
         tags=tag or (),
         importance=importance,
         memory_class=cast("models.MemoryClass", memory_class),
-        enforcement_level=cast("models.EnforcementLevel | None", enforcement),
-        applies_to=applies_to,
-        canonical_topic=canonical_topic,
         value=value,
         supersedes=[session.memory_id(scope, each) for each in supersedes or ()],
+        options=SaveOptions(
+            enforcement_level=cast("models.EnforcementLevel | None", enforcement),
+            applies_to=applies_to,
+            canonical_topic=canonical_topic,
+        ),
     )
     outcome = f"{found.outcome}: {found.reason}" if found.reason else found.outcome
     session.show(found, *lines([outcome], ""), *(() if found.memory is None else memory_list([found.memory])))
@@ -154,7 +157,7 @@ def forecast(
     days: Annotated[float, Option("--days", min=0, help="How many days ahead.")] = 30,
 ) -> None:
     """List what will be forgotten soon unless it is asked for before. Nothing is changed."""
-    found = session.kit().forecast(days, scope=scope)
+    found = session.kit().retention.forecast(days, scope=scope)
 
     def row(each: models.Fading) -> tuple[str, ...]:
         return minute(each.forget_at), f"{each.weight:.2f}", each.memory.memory_id[:SHORT_ID], each.memory.content
@@ -166,7 +169,7 @@ def forecast(
 @of_scope(memory)
 def consolidate(session: Session, scope: Scope, *, dry_run: DryRun = False, model: Model = None) -> None:
     """Make long-term memories of similar episodes, each with its sources. The episodes stay as they are."""
-    found = session.kit(model).consolidate(scope=scope, dry_run=dry_run, progress=session.bars())
+    found = session.kit(model).retention.consolidate(scope=scope, dry_run=dry_run, progress=session.bars())
     session.show(found, *_consolidation(found))
 
 
@@ -175,7 +178,7 @@ def _maintain(session: Session, scope: Scope, *, dry_run: DryRun = False) -> Non
 
     `restore` brings back what was archived; what is archived for 60 days is purged, but for the messages it came from.
     """
-    found = session.kit().maintain(scope=scope, dry_run=dry_run, progress=session.bars())
+    found = session.kit().retention.maintain(scope=scope, dry_run=dry_run, progress=session.bars())
     session.show(found, *maintenance_tables(found))
 
 

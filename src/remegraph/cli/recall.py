@@ -146,17 +146,17 @@ def topics(
 ) -> None:
     """List the topics of memories."""
     if graph:
-        drawn = session.kit().topic_graph(scope=scope)
+        drawn = session.kit().topics.graph(scope=scope)
         session.show(drawn, topic_tree(drawn))
     else:
-        found = session.kit().topics(scope=scope)
+        found = session.kit().topics.list(scope=scope)
         session.show(found, *topic_table(found))
 
 
 @of_scope(memory)
 def blocks(session: Session, scope: Scope) -> None:
     """List the block index: what happened when, block by block."""
-    found = session.kit().blocks(scope=scope)
+    found = session.kit().sources.blocks(scope=scope)
     session.show(found, *block_grid(found))
 
 
@@ -178,9 +178,9 @@ def messages(
     zone = read_zone(timezone)
     start, end, kit = read_time(since, zone), read_time(until, zone), session.kit()
     found = (
-        kit.retrieve_message(key_word, start, end, limit, scope=scope)
+        kit.sources.retrieve_message(key_word, start, end, limit, scope=scope)
         if block is None
-        else kit.retrieve_block(block, scope=scope)
+        else kit.sources.retrieve_block(block, scope=scope)
     )
     session.show(found, *message_list(found))
 
@@ -188,7 +188,7 @@ def messages(
 @of_scope(memory)
 def tools(session: Session, scope: Scope) -> None:
     """Show how often each tool was called and how often it failed."""
-    found = session.kit().tool_stats(scope=scope)
+    found = session.kit().tools.stats(scope=scope)
     session.show(found, *tool_table(found))
 
 
@@ -202,7 +202,7 @@ def skills(session: Session, scope: Scope) -> None:
 @of_scope(rule, "list")
 def rules(session: Session, scope: Scope, *, workspace: _Workspace = None) -> None:
     """List the rules that an agent is given whatever is said: core rules, then what applies to the project or language."""
-    found = session.kit().rules(scope=scope, workspace=workspace)
+    found = session.kit().rules.list(scope=scope, workspace=workspace)
     session.show(found, *(_injected(found) or nothing("No rules hold here.")))
 
 
@@ -234,7 +234,7 @@ def inject(
 @of_scope(rule)
 def promote(session: Session, scope: Scope, memory_id: MemoryId, *, reason: Reason) -> None:
     """Let a memory of a project hold in all projects."""
-    found = session.kit().promote(session.memory_id(scope, memory_id), scope=scope, reason=reason)
+    found = session.kit().rules.promote(session.memory_id(scope, memory_id), scope=scope, reason=reason)
     session.show(found, *memory_list([found]))
 
 

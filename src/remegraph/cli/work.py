@@ -81,8 +81,8 @@ def worker(
     kit = session.kit(model, file=settings)
     concurrency = concurrency or at_once(kit.settings)
     session.errors.print(f"Working, {concurrency} jobs at once. SIGTERM ends it.", soft_wrap=True)
-    kit.serve(stop, concurrency=concurrency)
-    counts = kit.health.stats()
+    kit.work.serve(stop, concurrency=concurrency)
+    counts = kit.context.health.stats()
     left = [f"{counts['jobs_foreign']} jobs were left. {FOREIGN}"] if counts["jobs_foreign"] else []
     session.show(counts, "Stopped. What is not done waits in the queue.", *left)
 
@@ -90,7 +90,7 @@ def worker(
 @of_scope(app, "list")
 def waiting(session: Session, scope: Scope) -> None:
     """List what still waits: blocks to do, what failed and why, and what a person should look at."""
-    found = session.kit().work(scope=scope)
+    found = session.kit().work.list(scope=scope)
     session.show(found, *work_table(found))
 
 
@@ -154,7 +154,7 @@ def drain(session: Session, *, model: Model = None) -> None:
 @of_scope(app)
 def retry(session: Session, scope: Scope, *, model: Model = None) -> None:
     """Try failed work again."""
-    done = session.kit(model).retry(scope=scope, progress=session.bars())
+    done = session.kit(model).work.retry(scope=scope, progress=session.bars())
     session.show(done, *_summary(done))
 
 
@@ -179,7 +179,7 @@ def reread(
     """
     budget = None if tokens is None else Budget(max_tokens=tokens)
     kit = session.kit(model)
-    done = kit.reread(scope=scope, by=by, dry_run=dry_run, budget=budget, progress=session.bars())
+    done = kit.work.reread(scope=scope, by=by, dry_run=dry_run, budget=budget, progress=session.bars())
     again, usage = "remegraph work reread", done.usage
     if not dry_run:
         session.show(done, *_summary(done, again))

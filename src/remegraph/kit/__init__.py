@@ -6,11 +6,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from remegraph.kit.components import OpenOptions
     from remegraph.kit.kit import MemoryKit
+    from remegraph.kit.statements import SaveOptions
 
-__all__ = ["MemoryKit"]
+__all__ = ["MemoryKit", "OpenOptions", "SaveOptions"]
 
-_HOMES = {"MemoryKit": "remegraph.kit.kit"}
+_HOMES = {
+    "MemoryKit": "remegraph.kit.kit",
+    "OpenOptions": "remegraph.kit.components",
+    "SaveOptions": "remegraph.kit.statements",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import get_args
 
 from remegraph.errors import BackupError, InputError, NotFoundError, SetupError
-from remegraph.kit.base import Access, twin
+from remegraph.kit.context import twin
 from remegraph.kit.examination import Examination, many
-from remegraph.kit.health import Health
+from remegraph.kit.export import export
 from remegraph.kit.validation import check_text, required
 from remegraph.kit.worker import KIND
+from remegraph.ledger.attachments import BlobFolder
+from remegraph.ledger.backup import BackupRun, inspect, restore
 from remegraph.models import (
     AgentHoldings,
     AuditHead,
@@ -52,19 +54,8 @@ class Admin(Examination):
     """Looks at the whole home, across all scopes: for its operator, never for an agent.
 
     Args:
-        access: To the kit.
-        health: What went wrong in the background.
-        write_noted: Writes down what was noted and is not written yet.
-        forget_sensed: Lets go of what was sensed, or is kept in mind, in this process.
+        context: What the verbs of the kit share.
     """
-
-    def __init__(
-        self, access: Access, health: Health, *, write_noted: Callable[[], None], forget_sensed: Callable[[], None]
-    ) -> None:
-        super().__init__(access)
-        self._health = health
-        self._write_noted = write_noted
-        self._forget_sensed = forget_sensed
 
     def verify(self, progress: Report | None = None, heads: Sequence[AuditHead] = ()) -> Verification:
         """Prove that the ledger and its projections agree, and that the journal was not rewritten.
@@ -155,7 +146,7 @@ class Admin(Examination):
             **{f"jobs_{state}": jobs[state] for state in get_args(JobState)},
             "erasures_unfinished": len(parts.eraser.unfinished()),
             "blocks_pending": parts.archive.pending(self._settings.summary.recipe),
-            **self._health.stats(),
+            **self._context.health.stats(),
             "threads_unrecorded": len(self.unrecorded()),
             **{"model" if agent is None else f"model:{agent}": name for agent, name in parts.thinkers.names().items()},
             "embedder": parts.embedder.name,
@@ -242,7 +233,7 @@ class Admin(Examination):
             SetupError: The ledger or a file cannot be used; repeat `resume`.
         """
         request = self._request(whom, thread, message_ids, memory_ids)
-        self._write_noted()
+        self._context.write_noted()
         eraser = self._parts().eraser
         erasure_id = eraser.ask(request)
         for name in eraser.unfinished():
@@ -347,16 +338,14 @@ class Admin(Examination):
             FileFormatError: The file is there, or cannot be written.
             CancelledError: `cancel` said so; nothing is left.
         """
-        from remegraph.kit.export import export
-
-        self._write_noted()
+        self._context.write_noted()
         return export(self._parts(), whom, Path(path).expanduser(), progress, cancel)
 
     aexport = twin(export)
 
     def _run(self, erasure_id: str, *, full: bool) -> Erasure:
         receipt = self._parts().eraser.run(erasure_id, full=full)
-        self._forget_sensed()
+        self._context.forget_sensed()
         return receipt
 
     def _request(
@@ -403,9 +392,6 @@ class Admin(Examination):
             BackupError: The ledger is on PostgreSQL or is damaged, or the folder cannot be written.
             CancelledError: `cancel` said so; nothing is left.
         """
-        from remegraph.ledger.attachments import BlobFolder
-        from remegraph.ledger.backup import BackupRun
-
         parts = self._parts()
         settings, blobs = parts.settings, parts.settings.blobs
         taking = BackupRun(
@@ -456,8 +442,6 @@ def inspect_backup(folder: str | Path) -> Backup:
         BackupError: It is none, or it is incomplete or damaged.
         SchemaTooNewError: A newer remegraph made it.
     """
-    from remegraph.ledger.backup import inspect
-
     return inspect(folder_path(folder))
 
 
@@ -473,8 +457,6 @@ def restore_backup(folder: str | Path, home: str | Path, progress: Callable[[Pro
         BackupError: The backup is damaged, or there is something in the home.
         SchemaTooNewError: A newer remegraph made it.
     """
-    from remegraph.ledger.backup import restore
-
     return restore(folder_path(folder), folder_path(home), progress)
 
 

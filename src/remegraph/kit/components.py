@@ -9,7 +9,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_bytes
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from langchain_core.documents import BaseDocumentCompressor
 
@@ -49,6 +49,8 @@ from remegraph.settings import RecallPolicy, Settings
 from remegraph.telemetry import Telemetry, telemetry_of
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
     from remegraph.engine.requests import Wishes
     from remegraph.engine.retraction import Retraction
     from remegraph.engine.summarizer import Summarizer
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from remegraph.mek.absorption import Absorber
     from remegraph.skills.tool_guidelines import Guide
 
-__all__ = ["INDEX", "Parts", "courier_of", "make_home", "open_parts"]
+__all__ = ["INDEX", "OpenOptions", "Parts", "courier_of", "make_home", "open_parts"]
 
 INDEX = "index"
 """The folder of the vector index, in a home."""
@@ -78,6 +80,31 @@ class _PlaceAccount:
 
     def book(self, calls: Sequence[CallRecord]) -> None:
         self.tenants.book(self.place, calls)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenOptions:
+    """What few applications give when they open a kit."""
+
+    extractors: Mapping[str, BaseChatModel | str] = field(default_factory=dict)
+    """Chat models that write the memories of single agents, by the names that `settings.agents` has, instead of
+    `extraction.model_id`."""
+    new_id: NewId | None = None
+    """Makes ids instead of uuid4."""
+    require_index: bool = False
+    """Refuse where another process owns the embedded index, or a fork keeps this one from it, instead of recalling from
+    SQL."""
+    reindex: bool | Literal["background"] = False
+    """Accept another embedder than the recorded one; then call `admin.reindex()`. background: that is done while the kit
+    serves, until `close`; the next open goes on. Until it is done, words alone serve."""
+    reranker: BaseDocumentCompressor | None = None
+    """A LangChain document compressor, such as a cross-encoder, that has the last word on which memories and messages
+    come first."""
+    count_tokens: TokenCounter | None = None
+    """Counts the tokens of a recall's context, as the model that reads it does; unless given, the chat model's
+    `custom_get_token_ids` does where it has one, else they are estimated."""
+    attention: Attention | None = None
+    """Scores the attention that a text deserves, 0 to 1, given what came before it; ours unless given."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, get_args
 
 from remegraph.errors import InputError, RemegraphError, VectorIndexError
-from remegraph.kit.base import Facade, twin
+from remegraph.kit.context import Facade, twin
 from remegraph.kit.probes import INDEX, LEDGER, answered, queue_of
 from remegraph.kit.validation import check_text
 from remegraph.kit.worker import FOREIGN, KINDS

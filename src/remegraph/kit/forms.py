@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from remegraph.engine.disputes import UPDATE, Disputes
 from remegraph.engine.routes import at_home, own
 from remegraph.engine.statements import Stated, check_statement, closing, state
-from remegraph.engine.writer import MemoryCandidate
+from remegraph.engine.writer import MemoryCandidate, MemoryWriter
 from remegraph.errors import ConflictError, InputError, NotFoundError, SkillError
-from remegraph.kit.base import Access, Facade, twin
+from remegraph.kit.context import Context, Facade, twin
 from remegraph.kit.validation import check_text, required
 from remegraph.ledger.archive import Archive
+from remegraph.mek.items import read_item
 from remegraph.models import (
     LIVE,
     ChangeSet,
@@ -51,12 +52,12 @@ class Forms(Facade):
     """Shows memories as items, and takes items in.
 
     Args:
-        access: To the kit.
+        context: What the verbs of the kit share.
         skills: Keeps workflows that can be executed.
     """
 
-    def __init__(self, access: Access, skills: Skills) -> None:
-        super().__init__(access)
+    def __init__(self, context: Context, skills: Skills) -> None:
+        super().__init__(context)
         self._skills = skills
 
     def view(self, memory_ids: Sequence[str], *, scope: Scope) -> tuple[MemoryItem, ...]:
@@ -140,8 +141,6 @@ class Forms(Facade):
     # ------------------------------------------------------------------------------------------- inside
 
     def _read(self, parts: Parts, item: MemoryItem | Mapping[str, Any], **unless_given: object) -> MemoryItem:
-        from remegraph.mek.items import read_item
-
         read = read_item(item, MemoryItem, **unless_given)
         if ours := sorted(NOTES & (read.content.model_extra or {}).keys()):
             raise InputError(f"item.content.{ours[0]} is a name of our own notes.", "Give that field another name.")
@@ -149,8 +148,6 @@ class Forms(Facade):
         return parts.redactor.record(item, "content")
 
     def _add(self, parts: Parts, item: MemoryItem, scope: Scope) -> SaveResult:
-        from remegraph.engine.writer import MemoryWriter
-
         skill = skill_of(item.content)
         if skill is not None and (memory := self._learn(skill, scope)) is not None:
             return SaveResult(outcome="new" if memory.version == 1 else "merged", memory=memory)

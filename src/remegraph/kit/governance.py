@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from remegraph.engine.frame import selected, shown_records
 from remegraph.engine.retrieval.hits import still_said, told_by
 from remegraph.errors import ConflictError, InputError, NotFoundError
-from remegraph.kit.base import Access, Facade, stream, twin
+from remegraph.governance.decisions import Resolution, check, find, listed, resolve
+from remegraph.governance.versions import difference, dig, dug, known, restore
+from remegraph.kit.context import Facade, stream, twin
 from remegraph.kit.validation import actor_of, check_numbers, check_text, check_times, required
+from remegraph.ledger.audit import check_export, entries, export, read_heads
 from remegraph.models import (
     Archaeology,
     AuditEntry,
@@ -32,10 +35,6 @@ from remegraph.models import (
     StoredMessage,
 )
 
-if TYPE_CHECKING:
-    from remegraph.kit.write_buffers import ShownBuffer
-    from remegraph.retention.working_memory import WorkingMemory
-
 __all__ = ["Conflicts", "Governance"]
 
 
@@ -43,15 +42,8 @@ class Governance(Facade):
     """Versions and the audit trail, of what a scope may see.
 
     Args:
-        access: To the kit.
-        shown: What agents were shown, and is not written down yet.
-        working: What is in mind.
+        context: What the verbs of the kit share.
     """
-
-    def __init__(self, access: Access, shown: ShownBuffer, working: WorkingMemory) -> None:
-        super().__init__(access)
-        self._shown = shown
-        self._working = working
 
     def archaeology(
         self,
@@ -73,8 +65,6 @@ class Governance(Facade):
             NotFoundError: The scope sees no such memory, or it was not known then.
             InputError: The id is no text, or a time has no zone.
         """
-        from remegraph.governance.versions import dig, dug
-
         check_text(memory_id=memory_id)
         check_times(known_at=known_at, true_at=true_at)
         parts = self._parts()
@@ -98,8 +88,6 @@ class Governance(Facade):
             NotFoundError: The scope sees no such memory, or it has no such version.
             InputError: The id is no text.
         """
-        from remegraph.governance.versions import difference
-
         check_text(memory_id=memory_id)
         check_numbers(least=0, whole=True, a=a, b=b)
         archive, grants = self._parts().archive, self._parts().grants
@@ -133,8 +121,6 @@ class Governance(Facade):
             InputError: The version was not live, or the id is no text.
             ConflictError: Something changed meanwhile, or its words stand in another live memory.
         """
-        from remegraph.governance.versions import restore
-
         check_text(memory_id=memory_id)
         check_numbers(least=0, whole=True, version=version)
         parts = self._parts()
@@ -203,8 +189,6 @@ class Governance(Facade):
         Raises:
             InputError: A time has no zone.
         """
-        from remegraph.ledger.audit import entries
-
         check_times(since=since, until=until)
         parts = self._parts()
         return entries(parts.trail, parts.archive.visible(required(scope)), since, until)
@@ -225,8 +209,6 @@ class Governance(Facade):
         Raises:
             FileFormatError: The file is there, or cannot be written.
         """
-        from remegraph.ledger.audit import export
-
         return export(Path(path).expanduser(), self.audit(scope=scope, since=since, until=until))
 
     aexport_audit = twin(export_audit)
@@ -242,8 +224,6 @@ class Governance(Facade):
         Raises:
             FileFormatError: It cannot be read.
         """
-        from remegraph.ledger.audit import check_export
-
         return check_export(self._parts().trail, Path(path).expanduser(), heads)
 
     averify_export = twin(verify_export)
@@ -257,8 +237,6 @@ class Governance(Facade):
         Raises:
             FileFormatError: It cannot be read, or holds none.
         """
-        from remegraph.ledger.audit import read_heads
-
         return read_heads(Path(path).expanduser())
 
     aread_heads = twin(read_heads)
@@ -290,7 +268,7 @@ class Governance(Facade):
         partition = required(scope).partition()
         if shown := _shown(found):
             at = self._parts().clock()
-            self._shown.add(
+            self._context.shown.add(
                 [Shown(partition=partition, thread=thread, run_id=run_id, turn=turn, at=at, versions=shown)]
             )
 
@@ -308,14 +286,12 @@ class Governance(Facade):
         Raises:
             InputError: Neither a thread nor a run is named, or the turn is no number that can be kept.
         """
-        from remegraph.governance.versions import known
-
         if thread is None and run_id is None:
             raise InputError("Neither a thread nor a run is named.", "Give thread=... or run_id=...")
         check_text(**{name: value for name, value in (("thread", thread), ("run_id", run_id)) if value is not None})
         check_numbers(least=0, whole=True, turn=turn)
         parts, partition = self._parts(), required(scope).partition()
-        self._shown.flush()
+        self._context.shown.flush()
         records = parts.trail.shown(partition, thread=thread, run_id=run_id, turn=turn)
         return known(parts.archive, parts.archive.visible(scope), records)
 
@@ -347,7 +323,7 @@ class Governance(Facade):
         with parts.archive.session():
             said = still_said(parts.archive, parts.grants, required(scope), records, parts.clock())
         if task is not None:
-            chunks = self._working.chunks((scope.partition(), task))
+            chunks = self._context.in_mind.chunks((scope.partition(), task))
             said |= {(each.chunk_id, each.content, "current") for each in chunks}
         return tuple(selected(each, lambda record: told_by(record) in said) for each in contexts)
 
@@ -397,8 +373,6 @@ class Conflicts(Facade):
         Raises:
             InputError: There is no such state or kind.
         """
-        from remegraph.governance.decisions import listed
-
         if state not in get_args(ConflictState):
             raise InputError(f"There is no state {state!r}.", f"Give one of {', '.join(get_args(ConflictState))}.")
         if isinstance(kinds, str) or not set(kinds) <= set(get_args(ConflictKind)):
@@ -442,8 +416,6 @@ class Conflicts(Facade):
             ConflictError: The memories changed since it was listed, or it was decided otherwise meanwhile.
             InputError: There is no such decision, or it cannot be carried out.
         """
-        from remegraph.governance.decisions import Resolution, check, find, resolve
-
         check_text(conflict_id=conflict_id, decision=decision, by=by, note=note, keep=keep)
         parts = self._parts()
         resolution = Resolution(decision, by, parts.redactor.text(note), keep, by_model)

@@ -110,11 +110,16 @@ class _Parts(Protocol):
     def telemetry(self) -> Telemetry: ...
 
 
-class _Kit(Protocol):
-    def _open_parts(self) -> _Parts: ...
+class _Context(Protocol):
+    def parts(self) -> _Parts: ...
 
 
-K = TypeVar("K", bound=_Kit)
+class _Verbs(Protocol):
+    @property
+    def _context(self) -> _Context: ...
+
+
+K = TypeVar("K", bound=_Verbs)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -161,8 +166,8 @@ def aobserved(
 
 
 @contextmanager
-def _operation(kit: _Kit, operation: str) -> Iterator[Callable[[object], None]]:
-    telemetry = kit._open_parts().telemetry  # noqa: SLF001 - as the verbs themselves ask for them
+def _operation(verbs: _Verbs, operation: str) -> Iterator[Callable[[object], None]]:
+    telemetry = verbs._context.parts().telemetry  # noqa: SLF001 - as the verbs themselves ask for them
     began = time.perf_counter()
     with telemetry.operation(operation) as told:
 

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from remegraph.engine.routes import home
 from remegraph.errors import CancelledError, ConflictError, ErasedError, InputError, ScopeError
-from remegraph.kit.base import Facade, twin
+from remegraph.importers.memories import Importing, read_langmem, read_mem0, read_values, store_items
+from remegraph.kit.context import Facade, twin
 from remegraph.kit.validation import File, actor_of, check_text, library, path_of, required, zone
 from remegraph.models import ForeignMemory, Imported, Progress, Scope
 
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
-    from remegraph.importers.memories import Export, Importing
+    from remegraph.importers.memories import Export
     from remegraph.kit.summary_loop import OnProgress
     from remegraph.kit.worker import Cancel
 
@@ -67,8 +68,6 @@ class Imports(Facade):
             CancelledError: `cancel` said so. What was taken in stays; the next import goes on.
             ConflictError: Other changes came first, again and again.
         """
-        from remegraph.importers.memories import read_mem0
-
         export = read_mem0(_values(source), timezone=zone(timezone), skip_invalid=skip_invalid)
         return self._take_in(export, scope, progress, cancel)
 
@@ -105,8 +104,6 @@ class Imports(Facade):
             ConflictError: Other changes came first, again and again.
         """
         from langgraph.store.base import BaseStore
-
-        from remegraph.importers.memories import read_langmem, store_items
 
         if isinstance(prefix, str):
             raise InputError("prefix is one text.", "Give a list of labels.")
@@ -147,8 +144,6 @@ class Imports(Facade):
         )
 
     def _importing(self, whose: Scope) -> Importing:
-        from remegraph.importers.memories import Importing
-
         parts, shelves = self._parts(), library(whose, self._settings)
         return Importing(
             archive=parts.archive,
@@ -189,8 +184,6 @@ class Imports(Facade):
 
 
 def _values(source: object) -> Iterator[Any]:
-    from remegraph.importers.memories import read_values
-
     if isinstance(source, str | PathLike):
         return read_values(path_of(source))
     if not isinstance(source, Iterable):

@@ -11,9 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from remegraph.engine.routes import home
 from remegraph.errors import InputError, ScopeError
-from remegraph.kit.base import ALONE, Access, Facade, twin
+from remegraph.governance.decisions import approve, reject, waiting
+from remegraph.kit.context import ALONE, Context, Facade, twin
 from remegraph.kit.packs import key_list
+from remegraph.kit.recall import Asked, Recalls
 from remegraph.kit.validation import actor_of, check_text, required
+from remegraph.mek.extraction import Sources, build_extractor
+from remegraph.mek.items import SIGNATURE, SigningKey, TrustStore, item_digest, perceive, signed, signer
+from remegraph.mek.offers import Reception
 from remegraph.models import (
     Absorption,
     Budget,
@@ -21,12 +26,13 @@ from remegraph.models import (
     ExtractionReport,
     KnowledgeItem,
     Memory,
-    Recall,
     Scope,
     SharedItem,
 )
 from remegraph.models.base import Token
 from remegraph.models.skills import is_skill
+from remegraph.retention.maintenance import Round
+from remegraph.skills.choice import figures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,13 +76,13 @@ class Knowledge(Facade):
     """Makes knowledge of memories, and memories of knowledge.
 
     Args:
-        access: To the kit.
-        recall: Finds memories.
+        context: What the verbs of the kit share.
+        recalls: Finds memories.
     """
 
-    def __init__(self, access: Access, recall: Callable[..., Recall]) -> None:
-        super().__init__(access)
-        self._recall = recall
+    def __init__(self, context: Context, recalls: Recalls) -> None:
+        super().__init__(context)
+        self._recalls = recalls
 
     def absorb(
         self,
@@ -104,12 +110,9 @@ class Knowledge(Facade):
             InputError: There are too many items, or one is too large, too deep, or no item.
             ConflictError: Other changes came first, again and again.
         """
-        from remegraph.mek.items import perceive
-        from remegraph.mek.offers import Reception
-
         if from_agent is not None:
             check_text(from_agent=from_agent)
-        parts, agent, library = self._parts(), required(scope).agent, self._library(scope)
+        parts, agent, library = self._parts(), required(scope).agent, self._context.library(scope)
         reception = Reception(parts.settings.sharing, agent, from_agent, parts.clock())
         offers = [reception.offer(item, self._proven(item, library)) for item in perceive(items)]
         done = parts.absorber(scope).absorb(
@@ -135,8 +138,6 @@ class Knowledge(Facade):
             InputError: The file cannot be read, or is no such key.
             MissingExtraError: The extra `sharing` is not installed.
         """
-        from remegraph.mek.items import SigningKey, signed
-
         private = SigningKey.open(Path(key))
         return tuple(signed(item, private) for item in items)
 
@@ -148,10 +149,8 @@ class Knowledge(Facade):
         Args:
             scope: Whose.
         """
-        from remegraph.governance.decisions import waiting
-
         parts = self._parts()
-        return waiting(parts.archive, parts.own(self._library(scope)))
+        return waiting(parts.archive, parts.own(self._context.library(scope)))
 
     awaiting = twin(waiting)
 
@@ -174,8 +173,6 @@ class Knowledge(Facade):
             InputError: It is not said who approves it.
             ConflictError: It changed meanwhile, or its words stand in a live memory by now.
         """
-        from remegraph.governance.decisions import approve
-
         return self._decide(approve, memory_id, scope, by, note)
 
     aapprove = twin(approve)
@@ -197,8 +194,6 @@ class Knowledge(Facade):
             InputError: It is not said who rejects it, or it holds already.
             ConflictError: It changed meanwhile.
         """
-        from remegraph.governance.decisions import reject
-
         return self._decide(reject, memory_id, scope, by, note)
 
     areject = twin(reject)
@@ -210,7 +205,7 @@ class Knowledge(Facade):
         memory = decide(
             parts.archive,
             parts.disputes.commit,
-            parts.own(self._library(scope)),
+            parts.own(self._context.library(scope)),
             memory_id,
             by=by,
             note=parts.redactor.text(note),
@@ -222,14 +217,10 @@ class Knowledge(Facade):
 
     def _proven(self, item: KnowledgeItem, library: Scope) -> str | None:
         """Return the agent that truly shared an item: as this ledger notes, or a key proves that is believed."""
-        from remegraph.mek.items import SIGNATURE, item_digest
-
         agent = self._parts().archive.shared_by(library, item.knowledge_id, item_digest(item))
         return self._signer(item) if agent is None and SIGNATURE in item.metadata else agent
 
     def _signer(self, item: KnowledgeItem) -> str | None:
-        from remegraph.mek.items import TrustStore, signer
-
         return signer(item, TrustStore.open(key_list(self._settings)))
 
     def share(
@@ -266,9 +257,6 @@ class Knowledge(Facade):
             BudgetExceededError: The budget is used up; nothing was shared.
             CancelledError: `cancel` said so; nothing was shared.
         """
-        from remegraph.mek.items import item_digest
-        from remegraph.retention.maintenance import Round
-
         agent = required(scope).agent
         if agent is None:
             raise ScopeError("Who shares must have a name.", "Give the scope an agent.")
@@ -286,7 +274,7 @@ class Knowledge(Facade):
             "k": options.k,
             "episodes": options.include_episodes,
             "public": tuple(options.public),
-            "generalizer": parts.thinkers.generalizer(self._library(scope).agent, meter),
+            "generalizer": parts.thinkers.generalizer(self._context.library(scope).agent, meter),
             "tell": this.tell,
             "check": this.check,
         }
@@ -311,13 +299,10 @@ class Knowledge(Facade):
 
     @cached_property
     def _extractor(self) -> ExtractService:
-        from remegraph.mek.extraction import Sources, build_extractor
-        from remegraph.skills.choice import figures
-
         archive = self._parts().archive
 
         def recall(query: str, scope: Scope, k: int) -> Sequence[Memory]:
-            hits = self._recall(query, scope=scope, k=k).memories
+            hits = self._recalls.recall(Asked(query=query, scope=scope, k=k)).memories
             order = {hit.record_id: at for at, hit in enumerate(hits)}
             places = list(dict.fromkeys(hit.partition for hit in hits))
             found = archive.memories(places, ids=list(order))

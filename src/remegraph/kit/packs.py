@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from remegraph.engine.redaction import Cleaner
 from remegraph.engine.routes import home
 from remegraph.errors import CancelledError, ConflictError, InputError, MessageChangedError, NotFoundError, PackError
-from remegraph.kit.base import Facade, twin
+from remegraph.kit.context import Facade, twin
 from remegraph.kit.validation import File, actor_of, check_numbers, check_text, path_of, required, topic_of
 from remegraph.ledger.files import alone
+from remegraph.mek.generalization import known
+from remegraph.mek.items import TrustStore
 from remegraph.models import (
     Memory,
     PackBuilt,
@@ -27,14 +29,16 @@ from remegraph.models import (
     Status,
     TrustedKey,
 )
+from remegraph.packs.format import LIMITS, NOWHERE, PURPOSE
+from remegraph.packs.installation import arrival, believed, conflict, offer
+from remegraph.packs.reader import ExportRecords, PackFile, items
+from remegraph.packs.writer import CARRIED, check_choice, check_place, export, preset, signer, write
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:
     from remegraph.kit.summary_loop import OnProgress
     from remegraph.kit.worker import Cancel
-    from remegraph.mek.items import TrustStore
     from remegraph.mek.offers import Offer
-    from remegraph.packs.reader import PackFile
     from remegraph.packs.writer import Contents, Step
 
 __all__ = ["Packs", "key_list"]
@@ -126,8 +130,6 @@ class Packs(Facade):
             NotFoundError: A memory is not of this scope.
             CancelledError: `cancel` said so; nothing was written.
         """
-        from remegraph.packs.writer import check_choice, check_place, export, preset, signer, write
-
         check_choice(kind, include, desensitize=desensitize, activate=activate, memory_ids=memory_ids, domain=domain)
         check_text(pack_id=pack_id)
         target = path_of(path)
@@ -157,14 +159,12 @@ class Packs(Facade):
 
     def _places(self, scope: Scope) -> tuple[Partition, Partition]:
         """Return where a scope's words are, and where its memories live."""
-        library = self._library(required(scope))
+        library = self._context.library(required(scope))
         return library.partition(), home(library, self._settings.trust_boundary)
 
     def _chosen(
         self, lives_in: Partition, topic: str | None, memory_ids: Sequence[str] | None, include: Collection[Status]
     ) -> list[Memory]:
-        from remegraph.packs.writer import CARRIED
-
         found = self._parts().archive.memories(
             [lives_in],
             ids=None if memory_ids is None else list(dict.fromkeys(memory_ids)),
@@ -176,10 +176,8 @@ class Packs(Facade):
         return sorted(found, key=lambda memory: memory.memory_id)
 
     def _cleaner(self, scope: Scope, memories: Sequence[Memory]) -> Callable[[Any], Any]:
-        from remegraph.mek.generalization import known
-
         said = [memory.content for memory in memories]
-        archive, library = self._parts().archive, self._library(scope)
+        archive, library = self._parts().archive, self._context.library(scope)
         names = known(archive, library, scope.agent or "", memories, said=said, public=())
         return Cleaner(names).clean
 
@@ -255,9 +253,6 @@ class Packs(Facade):
         Raises:
             PackError: It is refused; `reason` says why.
         """
-        from remegraph.packs.format import LIMITS, NOWHERE
-        from remegraph.packs.reader import ExportRecords, items
-
         with self._checked(path, required=require_signature) as pack:
             if pack.manifest.kind == "preset":
                 for _ in items(pack, LIMITS):
@@ -282,8 +277,6 @@ class Packs(Facade):
         Raises:
             PackError: It is refused.
         """
-        from remegraph.packs.installation import arrival
-
         with self._checked(path, required=require_signature) as pack:
             believed = self._believed(pack, trust)
             said_in, lives_in = self._places(scope)
@@ -378,10 +371,10 @@ class Packs(Facade):
     def _take_over(
         self, pack: PackFile, scope: Scope, trust: float, activate: Sequence[str], step: Step
     ) -> PackInstalled:
-        from remegraph.packs.installation import arrival, conflict
-
         if activate:
-            raise InputError("An export keeps what was active.", "Leave activate out, and call kit.activate() later.")
+            raise InputError(
+                "An export keeps what was active.", "Leave activate out, and call kit.retention.activate() later."
+            )
         said_in, lives_in = self._places(scope)
         parts = self._parts()
         found = arrival(pack, parts.archive, lives_in, said_in)
@@ -414,9 +407,6 @@ class Packs(Facade):
     # ------------------------------------------------------------------------------------------- inside
 
     def _opened(self, path: File) -> PackFile:
-        from remegraph.packs.format import LIMITS
-        from remegraph.packs.reader import PackFile
-
         self._parts()
         return PackFile(path_of(path), LIMITS, self._verify)
 
@@ -430,8 +420,6 @@ class Packs(Facade):
 
     def _believed(self, pack: PackFile, trust: float | None) -> float:
         """Return how far a pack is believed; refuse an export that is believed less than oneself."""
-        from remegraph.packs.installation import believed
-
         check_numbers(least=0, whole=False, trust=trust)
         found = believed(pack.signer, self._settings.sharing) if trust is None else trust
         if found > 1:
@@ -445,10 +433,6 @@ class Packs(Facade):
         return found
 
     def _offers(self, pack: PackFile, trust: float, active: Collection[str]) -> list[Offer]:
-        from remegraph.packs.format import LIMITS
-        from remegraph.packs.installation import offer
-        from remegraph.packs.reader import items
-
         at, found = self._parts().clock(), list(items(pack, LIMITS))
         named = {each for item in found for each in (item.item_id, *item.tags)}
         if strange := sorted(set(active) - named):
@@ -471,11 +455,7 @@ class Packs(Facade):
 
     def _verify(self, manifest: bytes, signature: Signature) -> TrustedKey:
         """Return the believed key that signed a manifest."""
-        from remegraph.packs.format import PURPOSE
-
         return self._store().verify(manifest, signature, purpose=PURPOSE)
 
     def _store(self) -> TrustStore:
-        from remegraph.mek.items import TrustStore
-
         return TrustStore.open(self._file())

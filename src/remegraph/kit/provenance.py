@@ -4,17 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from remegraph.engine.retrieval.hits import known_by
 from remegraph.errors import NotFoundError
+from remegraph.kit.validation import check_text, check_times, required
 from remegraph.kit.write_buffers import ReviewBuffer
 from remegraph.ledger.archive import Archive
 from remegraph.ledger.grants import GrantBook
-from remegraph.models import FORGOTTEN, Memory, MemoryMetadata, Partition, RecallFilter, Reviews, Scope, Trace
+from remegraph.models import (
+    FORGOTTEN,
+    Explanation,
+    Memory,
+    MemoryMetadata,
+    Partition,
+    RecallFilter,
+    Reviews,
+    Scope,
+    Trace,
+)
 from remegraph.models.quotes import quoted
+from remegraph.models.skills import is_skill
 from remegraph.models.standing import TOMBSTONES
+from remegraph.retention.active_tier import tier_of
+from remegraph.retention.forgetting import retained
+from remegraph.skills.choice import figures
 
-__all__ = ["metadata", "trace"]
+if TYPE_CHECKING:
+    from remegraph.kit.context import Context
+
+__all__ = ["explain", "metadata", "trace"]
 
 
 def trace(
@@ -146,3 +165,39 @@ def _previous(memory: Memory) -> str | None:
     if memory.version > 1:
         return f"{memory.memory_id}@{memory.version - 1}"
     return memory.supersedes[0] if memory.supersedes else None
+
+
+def explain(
+    context: Context,
+    memory_id: str,
+    scope: Scope,
+    *,
+    at: datetime | None,
+    known_at: datetime | None,
+    true_at: datetime | None,
+) -> Explanation:
+    """Return which layer a memory is in, when it will be forgotten and why, and where it came from; see `MemoryKit.explain`."""
+    check_text(memory_id=memory_id)
+    check_times(at=at, known_at=known_at, true_at=true_at)
+    parts = context.parts()
+    as_of = RecallFilter(known_at=known_at, true_at=true_at)
+    found = trace(parts.archive, parts.grants, memory_id, required(scope), as_of)
+    when = at or known_at or context.clock()
+    (fading,) = retained(parts.archive, [found.memory], context.lifecycle_of, context.reviews.accesses())
+    then = fading.until(when)
+    return Explanation(
+        memory=found.memory,
+        layer=found.memory.layer,
+        tier=tier_of(
+            found.memory,
+            active=memory_id in {memory.memory_id for memory in context.active.of(scope)},
+            derived=any(link.type == "derived_from" and link.source_id == memory_id for link in found.links),
+        ),
+        status=found.memory.status,
+        weight=then.weight(when),
+        forget_at=then.forget_at(),
+        reviews=tuple(review.at for review in then.life.reviews),
+        uses=tuple(review.at for review in then.life.reviews if review.used),
+        skill=figures(parts.archive, [found.memory])[0] if is_skill(found.memory) else None,
+        trace=found,
+    )

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, get_args
 
 from remegraph.errors import ConflictError, InputError
-from remegraph.kit.base import Facade, twin
+from remegraph.governance.consensus import Consensus
+from remegraph.kit.context import Facade, twin
 from remegraph.kit.validation import acting, check_numbers, check_text, check_times, required
 from remegraph.models import GRANTABLE, Endorsement, Grant, Layer, Memory, Proposal, ProposalState, Scope
 
 if TYPE_CHECKING:
-    from remegraph.governance.consensus import Consensus
     from remegraph.models import ChangeSet
 
 __all__ = ["Sharing"]
@@ -265,8 +265,6 @@ class Sharing(Facade):
     # ------------------------------------------------------------------------------------------- inside
 
     def _consensus(self, scope: Scope) -> Consensus:
-        from remegraph.governance.consensus import Consensus
-
         return Consensus.of(
             self._parts().archive, required(scope), self._settings.sharing.quorum, self._parts().clock()
         )

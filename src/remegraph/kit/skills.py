@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from remegraph.engine.tasks import DistilTask
 from remegraph.errors import InputError, NotFoundError, SkillError
-from remegraph.kit.base import Access, Facade, twin
+from remegraph.kit.context import Context, Facade, twin
 from remegraph.kit.validation import check_numbers, check_text, required
 from remegraph.models import Learned, Memory, Scope, Skill, SkillChoice, SkillFigures, SkillOutcome, ToolCall
 from remegraph.models.skills import planned, read_workflow
+from remegraph.skills.choice import choice, figures, histories, predicates_of, unmet, variants
+from remegraph.skills.procedures import SkillWriter
 from remegraph.text.questions import read_question
 from remegraph.text.scripts import language_of
 
 if TYPE_CHECKING:
-    from remegraph.engine.tasks import DistilTask, Thinker
+    from remegraph.engine.tasks import Thinker
     from remegraph.skills.choice import Predicate
-    from remegraph.skills.procedures import Attempt, SkillWriter
+    from remegraph.skills.procedures import Attempt
 
 __all__ = ["Skills"]
 
@@ -40,11 +43,11 @@ class Skills(Facade):
     """The procedural memory of all scopes, one scope at a time.
 
     Args:
-        access: To the kit.
+        context: What the verbs of the kit share.
     """
 
-    def __init__(self, access: Access) -> None:
-        super().__init__(access)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         self._predicates: dict[str, Predicate] = {}
 
     def register(self, name: str, predicate: Predicate) -> None:
@@ -174,8 +177,6 @@ class Skills(Facade):
             NotFoundError: There is no skill for it, or none that can be used now.
             InputError: The task is empty or no text.
         """
-        from remegraph.skills.choice import choice, variants
-
         _check_words(task=task)
         task = self._parts().redactor.text(task)
         known = self._writer().known(self._home(scope))
@@ -221,8 +222,6 @@ class Skills(Facade):
             InputError: Neither or both of `ok` and `facts` are given, a figure is negative, or the run went otherwise
                 before.
         """
-        from remegraph.skills.choice import histories
-
         memory, skill = self._skill(skill_id, scope)
         check_numbers(least=1, whole=True, version=version)
         if (ok is None) == (facts is None):
@@ -270,8 +269,6 @@ class Skills(Facade):
         Args:
             scope: Whose skills.
         """
-        from remegraph.skills.choice import figures
-
         found = figures(self._parts().archive, self._writer().known(self._home(scope)))
         return tuple(sorted(found, key=lambda each: (each.name, each.memory_id)))
 
@@ -297,14 +294,12 @@ class Skills(Facade):
     # ------------------------------------------------------------------------------------------- inside
 
     def _home(self, scope: Scope) -> Scope:
-        return self._library(required(scope))
+        return self._context.library(required(scope))
 
     def _thinker(self, scope: Scope) -> Thinker:
         return self._parts().thinkers.of(self._home(scope).agent)
 
     def _writer(self) -> SkillWriter:
-        from remegraph.skills.procedures import SkillWriter
-
         parts = self._parts()
         return SkillWriter(parts.archive, parts.disputes, parts.clock, parts.settings)
 
@@ -324,8 +319,6 @@ class Skills(Facade):
         return tuple(by_id[hit.record_id] for hit in hits if hit.record_id in by_id and hit.score >= _LEAST)
 
     def _reached(self, skill: Skill, facts: Mapping[str, Any]) -> bool:
-        from remegraph.skills.choice import predicates_of, unmet
-
         if unknown := sorted(predicates_of(skill.postconditions) - self._predicates.keys()):
             raise SkillError(f"No predicate {unknown[0]!r} is registered.", "Call kit.skills.register first.")
         return not unmet(skill.postconditions, facts, self._predicates)
@@ -366,8 +359,6 @@ def _check_words(**texts: object) -> None:
 
 
 def _distilling(attempt: Attempt, task: str) -> DistilTask:
-    from remegraph.engine.tasks import DistilTask
-
     if not attempt.run.done:
         raise SkillError(f"No call in the thread {attempt.thread!r} succeeded.", "Learn from a run that did something.")
     return DistilTask(task, attempt.run, language_of(" ".join((task, *attempt.run.requests))))

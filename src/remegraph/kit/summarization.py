@@ -3,40 +3,50 @@
 from __future__ import annotations
 
 import asyncio
-from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from datetime import timedelta
 from threading import Event
 from typing import TYPE_CHECKING, cast
 
 from remegraph.errors import InputError, RemegraphError
-from remegraph.kit.base import Verbs, twin
+from remegraph.kit.background import at_once, serve
+from remegraph.kit.context import Context, Facade, twin
 from remegraph.kit.health import aobserved, observed
+from remegraph.kit.summary_loop import redo_loop, reread_loop, summary_loop
 from remegraph.kit.validation import check_numbers, check_text, required
-from remegraph.models import Budget, Scope, SummaryReport
+from remegraph.kit.worker import CUT, KIND, REREAD, UPKEEP, Done, Worker, drain
+from remegraph.models import Budget, Scope, SummaryReport, Work, WorkState
 
 if TYPE_CHECKING:
     from remegraph.engine.summarizer import BlockOutcome, SummarizerInput
     from remegraph.kit.summary_loop import Loop, OnProgress
     from remegraph.kit.worker import Cancel, Duty, Turn
 
-__all__ = ["Summarization"]
+__all__ = ["Summarization", "Worklist"]
 
 _PAUSE = timedelta(hours=1)
 """Least time between two runs in which the background reads blocks of one scope again."""
 
 
-class Summarization(Verbs):
-    """The verbs of the kit that learn from messages: what is new, what failed, or whatever waits."""
+class Summarization(Facade):
+    """Learns from messages: what is new, or whatever waits; and says what the background work consists of.
 
-    @abstractmethod
-    def _maintain_in_turn(self, scope: Scope, cancel: Cancel) -> timedelta | None:
-        """Do the upkeep of one scope; return after which time again."""
+    Args:
+        context: What the verbs of the kit share.
+        cut_idle: Cuts the idle tails of one scope; returns after which time again.
+        maintain: Does the upkeep of one scope; returns after which time again.
+    """
 
-    @abstractmethod
-    def _cut_idle(self, scope: Scope) -> timedelta | None:
-        """Cut the idle tails of one scope; return after which time again."""
+    def __init__(
+        self,
+        context: Context,
+        cut_idle: Callable[[Scope], timedelta | None],
+        maintain: Callable[[Scope, Cancel], timedelta | None],
+    ) -> None:
+        super().__init__(context)
+        self._cut_idle = cut_idle
+        self._maintain = maintain
 
     @observed("summarize")
     def summarize(
@@ -48,21 +58,8 @@ class Summarization(Verbs):
         progress: OnProgress | None = None,
         cancel: Cancel | None = None,
     ) -> SummaryReport:
-        """Turn what is new into blocks, index entries and topic memories. Goes on where the last run stopped.
-
-        Args:
-            scope: Whose messages.
-            close: Whether the open tail of each thread, which more messages may still join, is a block too.
-            budget: Hard limits on calls and tokens.
-            progress: Told after each block.
-            cancel: Asked before each block.
-
-        Raises:
-            ModelUnavailableError: The model is down; what is not done stays pending.
-            BudgetExceededError: The budget is used up; likewise.
-            CancelledError: `cancel` said so; likewise.
-        """
-        return self._drive(self._summary_loop(scope, budget, progress, cancel, close=close))
+        """Turn what is new into blocks, index entries and topic memories; see `MemoryKit.summarize`."""
+        return _drive(self._context, self._summary_loop(scope, budget, progress, cancel, close=close))
 
     @aobserved("summarize")
     async def asummarize(
@@ -74,8 +71,112 @@ class Summarization(Verbs):
         progress: OnProgress | None = None,
         cancel: Cancel | None = None,
     ) -> SummaryReport:
-        """Turn what is new into memories; see `summarize`."""
-        return await self._adrive(self._summary_loop(scope, budget, progress, cancel, close=close))
+        """Turn what is new into memories; see `summarize`; see `MemoryKit.summarize`."""
+        return await _adrive(self._context, self._summary_loop(scope, budget, progress, cancel, close=close))
+
+    def drain(self, *, progress: OnProgress | None = None, cancel: Cancel | None = None) -> SummaryReport:
+        """See `MemoryKit.drain`."""
+        parts = self._parts()
+        worker = Worker(parts, self.duties(progress), shares=False)
+        with self._context.background.aside():
+            self._context.write_noted()
+            return drain(parts, worker, cancel or _never)
+
+    def duties(self, progress: OnProgress | None = None) -> Mapping[str, Duty]:
+        """Return what the background work consists of: a scope's blocks, their summaries, its upkeep, what is read again."""
+
+        def cut(scope: Scope, _: Turn) -> Done:
+            return Done(SummaryReport(), self._cut_idle(scope))
+
+        def summarize(scope: Scope, turn: Turn) -> Done:
+            report = self._summarize_in_turn(scope, turn, progress)
+            if self._rereads(scope):
+                self._parts().jobs.enqueue(REREAD, scope.partition())
+            return Done(report)
+
+        def maintain(scope: Scope, turn: Turn) -> Done:
+            return Done(SummaryReport(), self._maintain(scope, turn.over))
+
+        def reread(scope: Scope, turn: Turn) -> Done:
+            if not self._rereads(scope):
+                return Done(SummaryReport())
+            most = self._settings.capture.reread
+            report = self._reread_in_turn(scope, turn, progress)
+            spent = report.usage.input_tokens + report.usage.output_tokens
+            return Done(report.evolve(pending=0), max(_PAUSE, timedelta(days=spent / most)))
+
+        return {CUT: cut, KIND: summarize, UPKEEP: maintain, REREAD: reread}
+
+    @observed("summarize")
+    def _summarize_in_turn(self, scope: Scope, turn: Turn, progress: OnProgress | None) -> SummaryReport:
+        """Do the job of one scope, or as much of it as its turn lasts."""
+        loop = self._summary_loop(scope, None, progress, turn.over, close=False, passes=turn.passes)
+        return _drive(self._context, loop)
+
+    @observed("summarize")
+    def _reread_in_turn(self, scope: Scope, turn: Turn, progress: OnProgress | None) -> SummaryReport:
+        """Have as much read again as a day's allowance of tokens lets."""
+        allowance = Budget(max_tokens=self._settings.capture.reread)
+        loop = _reread_loop(
+            self._context, scope, by="extractive", dry_run=False, budget=allowance, progress=progress, cancel=turn.over
+        )
+        return _drive(self._context, loop)
+
+    def _rereads(self, scope: Scope) -> bool:
+        """Return whether blocks of a scope wait that the background shall have read again."""
+        parts, settings = self._parts(), self._settings
+        return (
+            settings.capture.reread > 0
+            and parts.thinkers.of(scope.agent).learns
+            and settings.for_agent(scope.agent).extracts
+            and bool(parts.archive.read_by([scope.partition()], "extractive", settings.summary.recipe))
+        )
+
+    def _summary_loop(
+        self,
+        scope: Scope,
+        budget: Budget | None,
+        progress: OnProgress | None,
+        cancel: Cancel | None,
+        *,
+        close: bool,
+        passes: Cancel | None = None,
+    ) -> Loop:
+        return summary_loop(
+            self._parts(),
+            required(scope),
+            self._settings.summary.recipe,
+            close=close,
+            budget=budget,
+            progress=progress,
+            cancel=cancel,
+            passes=passes,
+        )
+
+
+class Worklist(Facade):
+    """`kit.work`: what waits, failed, or is to be looked at; and who does it.
+
+    Args:
+        context: What the verbs of the kit share.
+        summarization: Reads blocks.
+    """
+
+    def __init__(self, context: Context, summarization: Summarization) -> None:
+        super().__init__(context)
+        self._summarization = summarization
+
+    def list(self, *, scope: Scope, states: Sequence[WorkState] = ("pending", "failed", "review")) -> tuple[Work, ...]:
+        """Return work that is not simply done: pending blocks, failed topics, what a person should look at.
+
+        Args:
+            scope: Who asks.
+            states: The states wanted.
+        """
+        archive = self._parts().archive
+        return archive.work(archive.visible(required(scope)), states=states, recipe=self._settings.summary.recipe)
+
+    alist = twin(list)  # noqa: A003 - the verb above
 
     @observed("summarize")
     def retry(
@@ -87,7 +188,7 @@ class Summarization(Verbs):
         cancel: Cancel | None = None,
     ) -> SummaryReport:
         """Try what failed once more, each topic alone; see `summarize`."""
-        return self._drive(self._redo_loop(scope, budget, progress, cancel))
+        return _drive(self._context, self._redo_loop(scope, budget, progress, cancel))
 
     @aobserved("summarize")
     async def aretry(
@@ -99,7 +200,7 @@ class Summarization(Verbs):
         cancel: Cancel | None = None,
     ) -> SummaryReport:
         """Try what failed once more; see `retry`."""
-        return await self._adrive(self._redo_loop(scope, budget, progress, cancel))
+        return await _adrive(self._context, self._redo_loop(scope, budget, progress, cancel))
 
     @observed("summarize")
     def reread(
@@ -133,7 +234,10 @@ class Summarization(Verbs):
             InputError: There is no model, or it is the one that read them.
             ModelUnavailableError: The model is down; what is not done stays as it is.
         """
-        return self._drive(self._reread_loop(scope, by, budget, progress, cancel, dry_run=dry_run))
+        return _drive(
+            self._context,
+            _reread_loop(self._context, scope, by=by, dry_run=dry_run, budget=budget, progress=progress, cancel=cancel),
+        )
 
     @aobserved("summarize")
     async def areread(
@@ -147,32 +251,10 @@ class Summarization(Verbs):
         cancel: Cancel | None = None,
     ) -> SummaryReport:
         """Have the model read again what was read without one; see `reread`."""
-        return await self._adrive(self._reread_loop(scope, by, budget, progress, cancel, dry_run=dry_run))
-
-    def drain(self, *, progress: OnProgress | None = None, cancel: Cancel | None = None) -> SummaryReport:
-        """Summarise whatever waits, in every scope, oldest first, also where the trigger is `manual`; then maintain.
-
-        The last turns of a conversation that is not idle yet are left to go on: `end_session` ends it, `summarize` with
-        `close` takes them as they are. The background work stands aside meanwhile. Once this returns, nothing of this kit waits or runs, but for jobs
-        that failed and wait for their next try: the report tells their blocks as pending, and why.
-
-        Args:
-            progress: Told after each block.
-            cancel: Asked before each block.
-
-        Raises:
-            ModelUnavailableError: The model is down; the job waits for the next call.
-            CancelledError: `cancel` said so; likewise.
-        """
-        from remegraph.kit.worker import Worker, drain
-
-        parts = self._open_parts()
-        worker = Worker(parts, self._duties(progress), shares=False)
-        with self._background().aside():
-            self._write_noted()
-            return drain(parts, worker, cancel or _never)
-
-    adrain = twin(drain)
+        return await _adrive(
+            self._context,
+            _reread_loop(self._context, scope, by=by, dry_run=dry_run, budget=budget, progress=progress, cancel=cancel),
+        )
 
     def serve(self, stop: Event, *, concurrency: int | None = None) -> None:
         """Do whatever waits, in every scope, as it comes, until `stop` is set: what `remegraph worker` does.
@@ -187,143 +269,73 @@ class Summarization(Verbs):
         Raises:
             InputError: `concurrency` is no number of at least 1.
         """
-        from remegraph.kit.background import at_once, serve
-
-        concurrency = at_once(self.settings) if concurrency is None else concurrency
+        concurrency = at_once(self._settings) if concurrency is None else concurrency
         check_numbers(least=1, whole=True, concurrency=concurrency)
-        serve(self._open_parts(), self._duties(), self.health, concurrency=concurrency, stop=stop)
+        serve(self._parts(), self._summarization.duties(), self._context.health, concurrency=concurrency, stop=stop)
 
     aserve = twin(serve)
-
-    def _duties(self, progress: OnProgress | None = None) -> Mapping[str, Duty]:
-        """Return what the background work consists of: a scope's blocks, their summaries, its upkeep, what is read again."""
-        from remegraph.kit.worker import CUT, KIND, REREAD, UPKEEP, Done
-
-        def cut(scope: Scope, _: Turn) -> Done:
-            return Done(SummaryReport(), self._cut_idle(scope))
-
-        def summarize(scope: Scope, turn: Turn) -> Done:
-            report = self._summarize_in_turn(scope, turn, progress)
-            if self._rereads(scope):
-                self._open_parts().jobs.enqueue(REREAD, scope.partition())
-            return Done(report)
-
-        def maintain(scope: Scope, turn: Turn) -> Done:
-            return Done(SummaryReport(), self._maintain_in_turn(scope, turn.over))
-
-        def reread(scope: Scope, turn: Turn) -> Done:
-            if not self._rereads(scope):
-                return Done(SummaryReport())
-            most = self.settings.capture.reread
-            report = self.reread(scope=scope, budget=Budget(max_tokens=most), cancel=turn.over, progress=progress)
-            spent = report.usage.input_tokens + report.usage.output_tokens
-            return Done(report.evolve(pending=0), max(_PAUSE, timedelta(days=spent / most)))
-
-        return {CUT: cut, KIND: summarize, UPKEEP: maintain, REREAD: reread}
-
-    @observed("summarize")
-    def _summarize_in_turn(self, scope: Scope, turn: Turn, progress: OnProgress | None) -> SummaryReport:
-        """Do the job of one scope, or as much of it as its turn lasts."""
-        loop = self._summary_loop(scope, None, progress, turn.over, close=False, passes=turn.passes)
-        return self._drive(loop)
-
-    def _rereads(self, scope: Scope) -> bool:
-        """Return whether blocks of a scope wait that the background shall have read again."""
-        parts, settings = self._open_parts(), self.settings
-        return (
-            settings.capture.reread > 0
-            and parts.thinkers.of(scope.agent).learns
-            and settings.for_agent(scope.agent).extracts
-            and bool(parts.archive.read_by([scope.partition()], "extractive", settings.summary.recipe))
-        )
-
-    def _summary_loop(
-        self,
-        scope: Scope,
-        budget: Budget | None,
-        progress: OnProgress | None,
-        cancel: Cancel | None,
-        *,
-        close: bool,
-        passes: Cancel | None = None,
-    ) -> Loop:
-        from remegraph.kit.summary_loop import summary_loop
-
-        return summary_loop(
-            self._open_parts(),
-            required(scope),
-            self.settings.summary.recipe,
-            close=close,
-            budget=budget,
-            progress=progress,
-            cancel=cancel,
-            passes=passes,
-        )
 
     def _redo_loop(
         self, scope: Scope, budget: Budget | None, progress: OnProgress | None, cancel: Cancel | None
     ) -> Loop:
-        from remegraph.kit.summary_loop import redo_loop
+        recipe = self._settings.summary.recipe
+        return redo_loop(self._parts(), required(scope), recipe, budget=budget, progress=progress, cancel=cancel)
 
-        recipe = self.settings.summary.recipe
-        return redo_loop(self._open_parts(), required(scope), recipe, budget=budget, progress=progress, cancel=cancel)
 
-    def _reread_loop(
-        self,
-        scope: Scope,
-        by: str,
-        budget: Budget | None,
-        progress: OnProgress | None,
-        cancel: Cancel | None,
-        *,
-        dry_run: bool,
-    ) -> Loop:
-        from remegraph.kit.summary_loop import reread_loop
-
-        check_text(by=by)
-        parts, recipe = self._open_parts(), self.settings.summary.recipe
-        thinker = parts.thinkers.of(required(scope).agent)
-        if not thinker.learns:
-            raise InputError(
-                "There is no model to read anything again.", "Open the kit with one: MemoryKit.open(model=...)."
-            )
-        if not self.settings.for_agent(scope.agent).extracts:
-            raise InputError(f"Nothing is learned from conversations of {scope.agent!r}.", "See ExtractionPolicy.mode.")
-        if by == thinker.name:
-            raise InputError(f"{by} is the model that would read them again.", "Name another that read them, or none.")
-        return reread_loop(
-            parts, scope, recipe, by=by, dry_run=dry_run, budget=budget, progress=progress, cancel=cancel
+def _reread_loop(
+    context: Context,
+    scope: Scope,
+    *,
+    by: str,
+    dry_run: bool,
+    budget: Budget | None,
+    progress: OnProgress | None,
+    cancel: Cancel | None,
+) -> Loop:
+    check_text(by=by)
+    parts, recipe = context.parts(), context.settings.summary.recipe
+    thinker = parts.thinkers.of(required(scope).agent)
+    if not thinker.learns:
+        raise InputError(
+            "There is no model to read anything again.", "Open the kit with one: MemoryKit.open(model=...)."
         )
+    if not context.settings.for_agent(scope.agent).extracts:
+        raise InputError(f"Nothing is learned from conversations of {scope.agent!r}.", "See ExtractionPolicy.mode.")
+    if by == thinker.name:
+        raise InputError(f"{by} is the model that would read them again.", "Name another that read them, or none.")
+    return reread_loop(parts, scope, recipe, by=by, dry_run=dry_run, budget=budget, progress=progress, cancel=cancel)
 
-    def _drive(self, loop: Loop) -> SummaryReport:
-        graph, config = self._open_parts().summarizer, self._config()
-        with closing(loop):  # what models were asked is booked now, not when the loop happens to be collected
-            step = _advance(loop, None)
-            while not isinstance(step, SummaryReport):
-                try:
-                    outcome = cast("BlockOutcome", graph.invoke(step, config))
-                except RemegraphError as error:
-                    step = _advance(loop, error)
-                else:
-                    self.health.count("statements_refused", len(outcome.get("kept_out", ())))
-                    step = _advance(loop, outcome)
-            return step
 
-    async def _adrive(self, loop: Loop) -> SummaryReport:
-        graph, config = self._open_parts().summarizer, self._config()
-        try:
-            step = await asyncio.to_thread(_advance, loop, None)
-            while not isinstance(step, SummaryReport):
-                try:
-                    outcome = cast("BlockOutcome", await graph.ainvoke(step, config))
-                except RemegraphError as error:
-                    step = await asyncio.to_thread(_advance, loop, error)
-                else:
-                    self.health.count("statements_refused", len(outcome.get("kept_out", ())))
-                    step = await asyncio.to_thread(_advance, loop, outcome)
-            return step
-        finally:
-            await asyncio.to_thread(loop.close)
+def _drive(context: Context, loop: Loop) -> SummaryReport:
+    graph, config = context.parts().summarizer, context.graph_config()
+    with closing(loop):  # what models were asked is booked now, not when the loop happens to be collected
+        step = _advance(loop, None)
+        while not isinstance(step, SummaryReport):
+            try:
+                outcome = cast("BlockOutcome", graph.invoke(step, config))
+            except RemegraphError as error:
+                step = _advance(loop, error)
+            else:
+                context.health.count("statements_refused", len(outcome.get("kept_out", ())))
+                step = _advance(loop, outcome)
+        return step
+
+
+async def _adrive(context: Context, loop: Loop) -> SummaryReport:
+    graph, config = context.parts().summarizer, context.graph_config()
+    try:
+        step = await asyncio.to_thread(_advance, loop, None)
+        while not isinstance(step, SummaryReport):
+            try:
+                outcome = cast("BlockOutcome", await graph.ainvoke(step, config))
+            except RemegraphError as error:
+                step = await asyncio.to_thread(_advance, loop, error)
+            else:
+                context.health.count("statements_refused", len(outcome.get("kept_out", ())))
+                step = await asyncio.to_thread(_advance, loop, outcome)
+        return step
+    finally:
+        await asyncio.to_thread(loop.close)
 
 
 def _advance(loop: Loop, outcome: BlockOutcome | RemegraphError | None) -> SummarizerInput | SummaryReport:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError
-from remegraph.kit.base import Access, Facade, twin
+from remegraph.kit.context import Facade, twin
 from remegraph.kit.validation import check_numbers, check_text, required
-from remegraph.kit.write_buffers import CallBuffer
 from remegraph.models import (
     LIVE,
     Memory,
@@ -20,6 +19,8 @@ from remegraph.models import (
     ToolWindow,
 )
 from remegraph.models.tools import Prior, call_digest, expected, fitted_prior, is_guideline, without_values
+from remegraph.skills.tool_guidelines import guideline_id
+from remegraph.text.questions import read_question
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive
@@ -34,15 +35,8 @@ class ToolMemory(Facade):
     """The memory of tools. What is heard here and what captured messages tell of the same call count once.
 
     Args:
-        access: To the kit.
-        calls: What was heard, and is not written yet.
-        write_soon: Writes down what was noted, in the background.
+        context: What the verbs of the kit share.
     """
-
-    def __init__(self, access: Access, calls: CallBuffer, write_soon: Callable[[], None]) -> None:
-        super().__init__(access)
-        self._calls = calls
-        self._write_soon = write_soon
 
     def record(
         self,
@@ -79,8 +73,8 @@ class ToolMemory(Facade):
             InputError: The tool has no name, or something cannot be used.
         """
         redactor = self._parts().redactor
-        due = self._calls.hear(
-            self._library(required(scope)).partition(),
+        due = self._context.calls.hear(
+            self._context.library(required(scope)).partition(),
             tool,
             args=redactor.json(args),
             call_id=call_id,
@@ -92,7 +86,7 @@ class ToolMemory(Facade):
             output_tokens=output_tokens,
         )
         if due:
-            self._write_soon()
+            self._context.write_noted_soon()
 
     arecord = twin(record)
 
@@ -159,8 +153,6 @@ class ToolMemory(Facade):
         Raises:
             InputError: The task is empty, or k is not positive.
         """
-        from remegraph.text.questions import read_question
-
         check_text(task=task)
         if not task.strip():
             raise InputError("The task is empty.", "Say what is to be done.")
@@ -183,8 +175,6 @@ class ToolMemory(Facade):
             tool: The tool.
             scope: Who asks.
         """
-        from remegraph.skills.tool_guidelines import guideline_id
-
         check_text(tool=tool)
         partitions = self._archive().visible(required(scope))
         places = {guideline_id(partition, tool): at for at, partition in enumerate(partitions)}
@@ -207,7 +197,7 @@ class ToolMemory(Facade):
             InputError: The tools are no list of names.
         """
         parts, named = self._parts(), _names(tools)
-        self._calls.flush()
+        self._context.calls.flush()
         report = parts.guide.refresh(parts.own(required(scope)), named)
         return report.evolve(degraded=self._follow()) if report.written else report
 
@@ -218,7 +208,7 @@ class ToolMemory(Facade):
     def _archive(self) -> Archive:
         """Return the ledger, once what was noted is in it."""
         archive = self._parts().archive
-        self._calls.flush()
+        self._context.calls.flush()
         return archive
 
     def _guidelines(self, partitions: Sequence[Partition], ids: Sequence[str]) -> list[Memory]:

@@ -35,6 +35,7 @@ from remegraph.adapters import MemoryStore
 from remegraph.adapters import store as store_module
 from remegraph.adapters.store import encode_label
 from remegraph.errors import ModelUnavailableError
+from remegraph.kit import OpenOptions
 from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.ledger.schema import item_namespaces, item_texts, items
 from remegraph.settings import RecallPolicy
@@ -346,7 +347,7 @@ async def test_what_expired_is_deleted(kit: MemoryKit, ann: Scope, clock: Frozen
         store.delete(TASTES, "drink")
     else:
         assert await store.asweep_ttl() == 1 if by == "asweep" else store.sweep_ttl() == 1
-    counts = kit._open_parts().archive.counts([ann.partition()])
+    counts = kit.context.parts().archive.counts([ann.partition()])
     tables = (items.name, item_texts.name, item_namespaces.name, "vectors", "dirty")
     assert {name: counts[name] for name in tables} == dict.fromkeys(tables, 0)
     assert kit.admin.verify().differences == ()
@@ -370,7 +371,7 @@ def test_items_are_found_in_chroma_above_a_limit_as_they_are_below_it(tmp_path: 
                 other.put(TASTES, str(number), {"text": word})
             store.put(TASTES, "0", {"text": "red wine", "green": False})
             store.put(TASTES, "later", {"text": "green tea"}, index=False)
-            _, state = kit._open_parts().projection.nearest(
+            _, state = kit.context.parts().projection.nearest(
                 [ANN.partition()], "item", HashedEmbedder().embed(["tea"])[0], 1
             )
             assert state == ("chroma" if limit == 0 else "exact")
@@ -450,7 +451,7 @@ def test_items_survive_closing_and_a_change_of_the_embedder(tmp_path: Path) -> N
     with MemoryKit.open(tmp_path, model=None, embedder=None) as kit:
         (hit,) = MemoryStore(kit, scope=ANN).search(TASTES, query="green tea")
         assert (hit.value, round(hit.score or 0, 3)) == ({"text": "green tea"}, 1.0)
-    with MemoryKit.open(tmp_path, model=None, embedder=Moody(), reindex=True) as kit:
+    with MemoryKit.open(tmp_path, model=None, embedder=Moody(), options=OpenOptions(reindex=True)) as kit:
         store = MemoryStore(kit, scope=ANN)
         store.put(TASTES, "food", {"text": "soup"}, index=["text"])
         assert {hit.score for hit in store.search(TASTES, query="green tea")} == {None}

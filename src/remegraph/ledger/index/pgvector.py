@@ -5,7 +5,8 @@ found by an ordinary index. A graph that all users shared would be slower and mi
 through vectors of others. So only a collection that grew large gets a graph (HNSW), which is then of one shelf.
 
 Vectors are kept in half precision, at half the room: the index proposes, and the ledger, which has them in full, decides.
-A role that may only change rows does all but make tables and graphs.
+
+The tables are made like those of procrastinate, by whoever may; a role that may only change rows does all but make graphs.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
-from threading import Condition
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -67,13 +67,12 @@ _NEAR = 10  # hits that are looked at for a record, given its own vector
 _SAME = 0.001  # cosine distance between a vector and itself, in half precision
 _WIDTH = (200, 1_000)  # candidates that a graph is searched for at least, and at most: pgvector takes no more
 _LEAST_VERSION = (0, 8)
-_GRACE = 5.0  # seconds that closing leaves to what is under way
 _GRAPH = "pgvector_graph_"
 
 _EXTENSION = text("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
 _EXTEND = text("CREATE EXTENSION IF NOT EXISTS vector")
 _INLINE = text("ALTER TABLE pgvector_records ALTER COLUMN embedding SET STORAGE MAIN")
-"""Vectors stay in their rows: PostgreSQL would keep those of more than 900 dimensions elsewhere, a read for each."""
+"""Vectors stay in their rows: looked up elsewhere, each would cost as much as a hundred comparisons."""
 _OWNED = text("SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('pgvector_records')")
 _ALONG_GRAPH = text(
     # Without sorting: PostgreSQL would compare all where it has not counted them since they were written.
@@ -81,9 +80,8 @@ _ALONG_GRAPH = text(
     " set_config('hnsw.iterative_scan', 'relaxed_order', true)"
 )
 _BUILD_IN_MEMORY = text(
-    # 256 MB at least, and by one process: what several share is 64 MB in a container, and more would fail.
-    "SELECT set_config(name, CAST(GREATEST(CAST(setting AS int), 262144) AS text), true),"
-    " set_config('max_parallel_maintenance_workers', '0', true) FROM pg_settings WHERE name = 'maintenance_work_mem'"
+    # Alone: what processes share is 64 MB in a container, and more would fail.
+    "SELECT set_config('maintenance_work_mem', '256MB', true), set_config('max_parallel_maintenance_workers', '0', true)"
 )
 
 
@@ -100,7 +98,7 @@ class _HalfVector(UserDefinedType["Vectors"]):
         self.dimension = dimension
 
     def get_col_spec(self, **_: Any) -> str:
-        """Return its name in SQL."""
+        """Return how it is called in SQL."""
         return "halfvec" if self.dimension is None else f"halfvec({self.dimension})"
 
     def bind_processor(self, dialect: object) -> Any:  # noqa: ARG002 - SQLAlchemy's signature
@@ -143,8 +141,6 @@ class PgvectorIndex:
         self._database = database
         with database.read() as connection:
             self._may_change = migrate == "auto" and bool(connection.execute(_OWNED).scalar_one())
-        self._turn = Condition()  # guards what follows
-        self._under_way = 0
         self._closed = False
 
     @classmethod
@@ -205,6 +201,9 @@ class PgvectorIndex:
             collection: Name of the collection, which must exist.
             shelves: Where to look; the whole collection where none.
             vector: float32, shape (dimension,).
+
+        Returns:
+            Ids with cosine similarities; fewer than k where the shelves hold fewer.
         """
         if k < 1 or (shelves is not None and not shelves):
             return []
@@ -224,7 +223,7 @@ class PgvectorIndex:
         """Return those of these records that a search for their own vector does not find.
 
         Args:
-            collection: Must exist.
+            collection: Name of the collection, which must exist.
             vectors: Theirs, float32, shape (len(ids), dimension).
         """
         looked_for = [at for at in range(len(ids)) if vectors[at].any()]  # nothing is near to zero
@@ -286,10 +285,8 @@ class PgvectorIndex:
         return True
 
     def close(self) -> None:
-        """Let it not be used any more, once what is under way has given the ledger's connections back."""
-        with self._turn:
-            self._closed = True
-            self._turn.wait_for(lambda: not self._under_way, _GRACE)
+        """Let it not be used any more; the connections are the ledger's."""
+        self._closed = True
 
     def _remove(self, connection: Connection, which: ColumnElement[bool]) -> None:
         gone = connection.execute(select(*_PLACE).where(which)).all()
@@ -312,18 +309,12 @@ class PgvectorIndex:
     @contextmanager
     def _outcome_unknown(self, collection: str) -> Iterator[None]:
         """The boundary to the server: whatever fails becomes a `VectorIndexError`."""
-        with self._turn:
-            if self._closed:
-                raise VectorIndexError("The vector index was closed.", "Open it again.")
-            self._under_way += 1
+        if self._closed:
+            raise VectorIndexError("The vector index was closed.", "Open it again.")
         try:
             yield
         except (SetupError, exc.SQLAlchemyError) as error:
             raise VectorIndexError(f"pgvector failed on {collection}: {error}") from error
-        finally:
-            with self._turn:
-                self._under_way -= 1
-                self._turn.notify_all()
 
 
 # ------------------------------------------------------------------------------------------- upkeep
@@ -338,7 +329,11 @@ def orphaned(connection: Connection) -> bool:
 
 
 def sweep(connection: Connection) -> None:
-    """Remove what is `orphaned`, by a connection that excludes others who assign collections."""
+    """Remove what is `orphaned`.
+
+    Args:
+        connection: A connection that excludes others who assign collections.
+    """
     if _there(connection):
         connection.execute(delete(_collections).where(_UNUSED))
 
@@ -352,7 +347,12 @@ def lacking(connection: Connection) -> str:
 
 
 def complete(database: Database) -> None:
-    """Make what is `lacking`, or raise as `PgvectorIndex.open` and `PgvectorIndex.optimize` do."""
+    """Make what is `lacking`.
+
+    Raises:
+        SetupError: See `PgvectorIndex.open`.
+        VectorIndexError: It failed.
+    """
     with closing(PgvectorIndex.open(database)) as index:
         with database.read() as connection:
             names = connection.execute(_UNGRAPHED, {"large": LARGE}).scalars().all()

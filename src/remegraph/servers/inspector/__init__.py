@@ -62,7 +62,7 @@ def inspector(
         ],
         exception_handlers={RemegraphError: _failed, HTTPException: _refused},
     )
-    app.state.desk = Desk(kit, scope, session, write, language, clock or kit.clock)
+    app.state.desk = Desk(kit, scope, session, write, language, clock or kit.context.clock)
     return app
 
 

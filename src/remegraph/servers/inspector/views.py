@@ -27,7 +27,7 @@ _LABEL = 80
 def _topics(request: Request) -> Response:
     """Show the topics and what was learned last. The graph comes after, as large ones take their time."""
     at = desk(request)
-    shelves = {shelf.topic.key: shelf.topic for shelf in at.kit.topics(scope=at.scope)}
+    shelves = {shelf.topic.key: shelf.topic for shelf in at.kit.topics.list(scope=at.scope)}
     newest = at.kit.memories(scope=at.scope, statuses=sorted(models.LIVE), limit=_NEWEST)
     return render(request, "topics.html", topics=sorted(shelves.values(), key=lambda topic: topic.key), newest=newest)
 
@@ -35,7 +35,7 @@ def _topics(request: Request) -> Response:
 def _graph(request: Request) -> Response:
     """Return the topics and what ties them."""
     at = desk(request)
-    found = at.kit.topic_graph(scope=at.scope)
+    found = at.kit.topics.graph(scope=at.scope)
 
     def bubble(node: models.TopicNode) -> dict[str, object]:
         return {
@@ -116,7 +116,7 @@ def _memories(request: Request) -> Response:
     statuses = [status] if status in models.MOVES else list(models.MOVES) if status == "any" else sorted(models.LIVE)
     end = number(request, "page", 1) * PAGE + 1
     found = at.kit.memories(scope=at.scope, topic=topic or None, statuses=statuses, limit=end)
-    keys = sorted({shelf.topic.key for shelf in at.kit.topics(scope=at.scope)})
+    keys = sorted({shelf.topic.key for shelf in at.kit.topics.list(scope=at.scope)})
     return render(
         request,
         "memories.html",
@@ -263,7 +263,7 @@ def _curve_of(at: Desk, found: models.Explanation) -> Curve | None:
         return None
     name = found.memory.memory_id
     return curve(
-        lambda times: [weight.value for weight in at.kit.curve(name, scope=at.scope, times=times)],
+        lambda times: [weight.value for weight in at.kit.retention.curve(name, scope=at.scope, times=times)],
         begins=min((found.trace.versions[0].recorded_at, *found.reviews[:1])),
         ends=found.forget_at,
         now=at.clock(),
@@ -276,7 +276,7 @@ def _forecast(request: Request) -> Response:
     """Show what will be forgotten, the next first; try a clean-up where that is asked for, as it looks at everything."""
     at = desk(request)
     days = number(request, "days", 30, most=3650)
-    found = at.kit.forecast(days, scope=at.scope)
+    found = at.kit.retention.forecast(days, scope=at.scope)
     now = at.clock()
     return render(
         request,
@@ -286,7 +286,9 @@ def _forecast(request: Request) -> Response:
         due=sum(each.forget_at <= now for each in found),
         days=days,
         now=now,
-        cleanup=at.kit.maintain(scope=at.scope, dry_run=True) if request.query_params.get("cleanup") else None,
+        cleanup=at.kit.retention.maintain(scope=at.scope, dry_run=True)
+        if request.query_params.get("cleanup")
+        else None,
         most=PAGE,
     )
 
@@ -333,7 +335,7 @@ _WINDOW = timedelta(days=30)
 def _timeline(request: Request) -> Response:
     """Show the block index, the newest day first."""
     at = desk(request)
-    page = page_of(request, reversed(at.kit.blocks(scope=at.scope)))
+    page = page_of(request, reversed(at.kit.sources.blocks(scope=at.scope)))
     days = [(day, tuple(entries)) for day, entries in groupby(page.entries, lambda entry: entry.start_time.date())]
     return render(request, "timeline.html", page=page, days=days)
 
@@ -342,7 +344,7 @@ def _block(request: Request) -> Response:
     """Show the raw messages of a block."""
     at, given = desk(request), request.query_params
     name = given.get("id", "")
-    found = at.kit.retrieve_block(name, scope=at.scope, partition=partition_of(at.scope, given.get("of")))
+    found = at.kit.sources.retrieve_block(name, scope=at.scope, partition=partition_of(at.scope, given.get("of")))
     return render(request, "block.html", name=name, messages=found, marked=given.get("message", ""))
 
 
@@ -378,7 +380,7 @@ def _health(request: Request) -> Response:
     at = desk(request)
     examined = at.kit.admin.examine() if request.query_params.get("examine") else None
     return render(
-        request, "health.html", stats=at.kit.admin.stats(), work=at.kit.work(scope=at.scope), examined=examined
+        request, "health.html", stats=at.kit.admin.stats(), work=at.kit.work.list(scope=at.scope), examined=examined
     )
 
 

@@ -110,7 +110,7 @@ class _Requests:
             except InputError as error:
                 raise MCPError(types.INVALID_PARAMS, str(error)) from error
             except Exception as error:  # noqa: BLE001 - the boundary: the SDK would send its words to whoever asks
-                self._kit.health.note("mcp", error)
+                self._kit.context.health.note("mcp", error)
                 raise MCPError(types.INTERNAL_ERROR, "The memory failed; nothing can be relied on as saved.") from None
 
         return run
@@ -306,17 +306,17 @@ async def read(kit: MemoryKit, scope: Scope, uri: str) -> str:
     """
     match _parted(uri):
         case "topics", None:
-            return _lines([_topic(shelf) for shelf in await kit.atopics(scope=scope)])
+            return _lines([_topic(shelf) for shelf in await kit.topics.alist(scope=scope)])
         case "memories", None:
             return _lines([_memory(each) for each in await _newest(kit, scope)])
         case "blocks", None:
-            return _lines([_block(each) for each in reversed(await kit.ablocks(scope=scope))])
+            return _lines([_block(each) for each in reversed(await kit.sources.ablocks(scope=scope))])
         case "topic", str(key):
             return _lines([_memory(each) for each in await _on_topic(kit, scope, key)])
         case "memory", str(memory_id):
             return traced(await kit.atrace(memory_id, scope=scope))
         case "block", str(block_id):
-            return framed(_message(each) for each in await kit.aretrieve_block(block_id, scope=scope))
+            return framed(_message(each) for each in await kit.sources.aretrieve_block(block_id, scope=scope))
     known = [*(each.uri for each in RESOURCES), *(each.uri_template for each in TEMPLATES)]
     raise NotFoundError(f"There is no resource {uri!r} here.", f"Read one of {', '.join(known)}.")
 
@@ -334,7 +334,7 @@ def _parted(uri: str) -> tuple[str, str | None] | None:
 
 
 async def _on_topic(kit: MemoryKit, scope: Scope, key: str) -> Sequence[Memory]:
-    keys = {shelf.topic.key.casefold() for shelf in await kit.atopics(scope=scope)}
+    keys = {shelf.topic.key.casefold() for shelf in await kit.topics.alist(scope=scope)}
     if key.casefold() not in keys:
         raise NotFoundError(f"There is no topic {key!r} here.", f"See {_TOPICS}.")
     return await _newest(kit, scope, key)

@@ -1,4 +1,4 @@
-"""Verbs about the life of memories: what use they were, when and why they fade, the way back, and upkeep."""
+"""`kit.retention`: what use memories were, when and why they fade, which stand ready, and upkeep."""
 
 from __future__ import annotations
 
@@ -7,36 +7,42 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from remegraph.engine.frame import shown_texts
+from remegraph.engine.salience import telling_words
 from remegraph.errors import BudgetExceededError, InputError, ModelUnavailableError, NotFoundError, RateLimitError
-from remegraph.kit.base import Verbs, twin
+from remegraph.kit.context import Facade, twin
 from remegraph.kit.health import observed
+from remegraph.kit.provenance import metadata, trace
 from remegraph.kit.validation import actor_of, check_numbers, check_text, check_times, required
 from remegraph.models import (
     LIVE,
     Budget,
     Conclusion,
     Consolidation,
-    Explanation,
     Fading,
     Maintenance,
     Memory,
+    MemoryMetadata,
     Partition,
-    RecallFilter,
     Scope,
     Weight,
 )
+from remegraph.retention.active_tier import drawn_on, pin
+from remegraph.retention.consolidation import consolidate
+from remegraph.retention.forgetting import forecast, retained
+from remegraph.retention.maintenance import Fading as FadeSteps
+from remegraph.retention.maintenance import Folding, Round, maintain
 
 if TYPE_CHECKING:
     from remegraph.engine.tasks import Meter
     from remegraph.kit.summary_loop import OnProgress
     from remegraph.kit.worker import Cancel
     from remegraph.retention.forgetting import Retained
-    from remegraph.retention.maintenance import Round, Step
+    from remegraph.retention.maintenance import Step
 
-__all__ = ["Lifecycle"]
+__all__ = ["Retention"]
 
 
-class Lifecycle(Verbs):
+class Retention(Facade):
     """Verbs of the kit about use, forgetting and upkeep.
 
     Use is only noted, like a recall: the next write takes it along. No memory is changed, and none is borne out by an
@@ -54,7 +60,7 @@ class Lifecycle(Verbs):
             NotFoundError: The scope sees no memory of one of the ids; nothing was noted.
             InputError: The ids are one text, or one is no text.
         """
-        archive = self._open_parts().archive
+        archive = self._parts().archive
         if isinstance(memory_ids, str):
             raise InputError("memory_ids is one text.", "Give a list of memory ids.")
         wanted = list(memory_ids)
@@ -85,9 +91,7 @@ class Lifecycle(Verbs):
         Raises:
             InputError: One of them is no text, or the context is not as recall wrote it.
         """
-        from remegraph.retention.active_tier import drawn_on
-
-        archive = self._open_parts().archive
+        archive = self._parts().archive
         check_text(answer=answer, context=context, question=question)
         try:
             shown = shown_texts(context)
@@ -101,64 +105,6 @@ class Lifecycle(Verbs):
 
     aanswered = twin(answered)
 
-    def _note_used(self, memories: Sequence[Memory]) -> None:
-        if self._reviews.note_used(memories, self._clock()):
-            self._write_noted_soon()
-
-    def explain(
-        self,
-        memory_id: str,
-        *,
-        scope: Scope,
-        at: datetime | None = None,
-        known_at: datetime | None = None,
-        true_at: datetime | None = None,
-    ) -> Explanation:
-        """Let a memory answer: which layer it is in, when it will be forgotten and why, where it came from, what befell it.
-
-        Args:
-            memory_id: The memory.
-            scope: Who asks.
-            at: The time to weigh it at, with the reviews that it had by then; `known_at`, else now, unless given.
-            known_at: In the version that was recorded by this time, with what had befallen it by then.
-            true_at: Only if it was true in the world at this time.
-
-        Raises:
-            NotFoundError: The scope sees no such memory, or it was not known or not true then.
-            InputError: The id is no text, or the time has no zone.
-        """
-        from remegraph.kit.provenance import trace
-        from remegraph.models.skills import is_skill
-        from remegraph.retention.active_tier import tier_of
-        from remegraph.skills.choice import figures
-
-        check_text(memory_id=memory_id)
-        check_times(at=at, known_at=known_at, true_at=true_at)
-        parts = self._open_parts()
-        as_of = RecallFilter(known_at=known_at, true_at=true_at)
-        found = trace(parts.archive, parts.grants, memory_id, required(scope), as_of)
-        when = at or known_at or self._clock()
-        (retained,) = self._retained([found.memory])
-        then = retained.until(when)
-        return Explanation(
-            memory=found.memory,
-            layer=found.memory.layer,
-            tier=tier_of(
-                found.memory,
-                active=memory_id in {memory.memory_id for memory in self._active.of(scope)},
-                derived=any(link.type == "derived_from" and link.source_id == memory_id for link in found.links),
-            ),
-            status=found.memory.status,
-            weight=then.weight(when),
-            forget_at=then.forget_at(),
-            reviews=tuple(review.at for review in then.life.reviews),
-            uses=tuple(review.at for review in then.life.reviews if review.used),
-            skill=figures(parts.archive, [found.memory])[0] if is_skill(found.memory) else None,
-            trace=found,
-        )
-
-    aexplain = twin(explain)
-
     def curve(self, memory_id: str, *, scope: Scope, times: Sequence[datetime]) -> tuple[Weight, ...]:
         """Return how much of a memory is left at each of some times, past or to come, with the reviews that it had by then.
 
@@ -171,11 +117,9 @@ class Lifecycle(Verbs):
             NotFoundError: The scope sees no such memory.
             InputError: The id is no text, or a time has no zone.
         """
-        from remegraph.kit.provenance import trace
-
         check_text(memory_id=memory_id)
         check_times(**{f"times[{at}]": time for at, time in enumerate(times)})
-        parts = self._open_parts()
+        parts = self._parts()
         (retained,) = self._retained([trace(parts.archive, parts.grants, memory_id, required(scope)).memory])
         return tuple(retained.until(time).weight(time) for time in times)
 
@@ -193,58 +137,17 @@ class Lifecycle(Verbs):
         Raises:
             InputError: The days are none or too many.
         """
-        from remegraph.retention.forgetting import forecast
-
         check_numbers(least=0, whole=False, days=days)
-        now = self._clock()
+        now = self._context.clock()
         try:
             until = now + timedelta(days=days)
         except (OverflowError, TypeError) as error:
             raise InputError(f"days is {days!r}.", "Give a number of days, as 30.") from error
-        archive = self._open_parts().archive
+        archive = self._parts().archive
         memories = archive.memories(archive.visible(required(scope)), statuses=sorted(LIVE))
         return forecast(self._retained(memories), now, until)
 
     aforecast = twin(forecast)
-
-    def restore(self, memory_id: str, *, scope: Scope) -> Memory:
-        """Bring back a memory that was archived, which counts as a review, or forgotten, with all that went with it.
-
-        Restoring an active one changes nothing.
-
-        Args:
-            memory_id: The memory.
-            scope: Whose memory.
-
-        Returns:
-            The memory, active.
-
-        Raises:
-            NotFoundError: There is no such memory, it is not this user's, or it was neither archived nor forgotten.
-            ConflictError: It was learned again meanwhile, or it changed just now.
-            InputError: The id is no text.
-        """
-        from remegraph.retention.maintenance import restore
-
-        check_text(memory_id=memory_id)
-        parts = self._open_parts()
-        memory = parts.retraction.restore(memory_id, required(scope)) or restore(
-            parts.archive,
-            parts.own(scope),
-            memory_id,
-            actor=actor_of(scope),
-            at=self._clock(),
-            operation_id=self._new_id(),
-        )
-        self._bring_up_to_date()
-        return memory
-
-    arestore = twin(restore)
-
-    def _retained(self, memories: Sequence[Memory]) -> list[Retained]:
-        from remegraph.retention.forgetting import retained
-
-        return list(retained(self._open_parts().archive, memories, self._lifecycle_of, self._reviews.accesses()))
 
     @observed("maintain")
     def maintain(
@@ -278,16 +181,12 @@ class Lifecycle(Verbs):
         Raises:
             CancelledError: `cancel` said so; what is done stays.
         """
-        from remegraph.retention.maintenance import Round, maintain
-
-        parts, place = self._open_parts(), required(scope).partition()
-        this = Round(self._clock(), dry_run, progress, cancel)
+        parts, place = self._parts(), required(scope).partition()
+        this = Round(self._context.clock(), dry_run, progress, cancel)
         with parts.meter(place, budget) as meter:
             done = maintain(self._steps(meter), parts.own(scope), this)
         done = done.evolve(usage=meter.usage())
-        return (
-            done.evolve(degraded=(*done.degraded, *self._bring_up_to_date())) if done.changed and not dry_run else done
-        )
+        return done.evolve(degraded=(*done.degraded, *self._follow())) if done.changed and not dry_run else done
 
     amaintain = twin(maintain)
 
@@ -324,27 +223,113 @@ class Lifecycle(Verbs):
             BudgetExceededError: The budget is used up; likewise.
             CancelledError: `cancel` said so; likewise.
         """
-        from remegraph.retention.maintenance import Round
-
-        parts, place = self._open_parts(), required(scope).partition()
-        this = Round(self._clock(), dry_run, progress, cancel)
+        parts, place = self._parts(), required(scope).partition()
+        this = Round(self._context.clock(), dry_run, progress, cancel)
         told = [self._redacted(each) for each in conclusions]
         with parts.meter(place, budget) as meter:
             done = self._consolidated(parts.own(scope), this, meter, told)
         done = done.evolve(usage=meter.usage())
         changed = (done.made or done.grown) and not dry_run
-        return done.evolve(degraded=(*done.degraded, *self._bring_up_to_date())) if changed else done
+        return done.evolve(degraded=(*done.degraded, *self._follow())) if changed else done
 
     aconsolidate = twin(consolidate)
 
+    def metadata(self, memory_id: str, *, scope: Scope) -> MemoryMetadata:
+        """Return what is known about a memory beside what it says: source, voice, accesses, sentiment (F8).
+
+        Args:
+            memory_id: The memory.
+            scope: Who asks.
+
+        Raises:
+            NotFoundError: The scope sees no such memory.
+            InputError: The id is no text.
+        """
+        check_text(memory_id=memory_id)
+        parts = self._parts()
+        return metadata(parts.archive, parts.grants, self._context.reviews, memory_id, required(scope))
+
+    ametadata = twin(metadata)
+
+    def active(self, *, scope: Scope, task: str | None = None) -> tuple[Memory, ...]:
+        """Return the memories that stand ready without a query: core rules, then what was used most of late.
+
+        They are held in the process. While nothing was written, asking costs one look at the ledger's newest rows. It is
+        no review, or whatever is active would stay so for ever. Use counts once it is written down.
+
+        Args:
+            scope: Who asks.
+            task: What shares words with what is in mind for this task comes first; see `sense`.
+
+        Raises:
+            InputError: The task is no text.
+        """
+        self._parts()
+        found = self._context.active.of(required(scope))
+        if task is None:
+            return found
+        check_text(task=task)
+        chunks = self._context.in_mind.chunks((scope.partition(), task))
+        in_mind = frozenset[str]().union(*(telling_words(chunk.content) for chunk in chunks))
+        return tuple(sorted(found, key=lambda memory: in_mind.isdisjoint(telling_words(memory.content))))
+
+    aactive = twin(active)
+
+    def activate(self, memory_id: str, *, scope: Scope) -> Memory:
+        """Have a memory stand ready from now on, whether it is used or not. The journal keeps it.
+
+        Args:
+            memory_id: The memory.
+            scope: Whose memory.
+
+        Raises:
+            NotFoundError: There is no such live memory, or it is not this user's.
+            ConflictError: It changed just now.
+            InputError: The id is no text.
+        """
+        return self._pin(memory_id, scope, resident=True)
+
+    aactivate = twin(activate)
+
+    def deactivate(self, memory_id: str, *, scope: Scope) -> Memory:
+        """Have a memory never stand ready, however often it is used; queries find it. `activate` takes it back.
+
+        Args:
+            memory_id: The memory.
+            scope: Whose memory.
+
+        Raises:
+            NotFoundError: There is no such live memory, or it is not this user's.
+            ConflictError: It changed just now.
+            InputError: The id is no text.
+        """
+        return self._pin(memory_id, scope, resident=False)
+
+    adeactivate = twin(deactivate)
+
     # ------------------------------------------------------------------------------------------- inside
+
+    def maintain_in_turn(self, scope: Scope, cancel: Cancel) -> timedelta | None:
+        """Do the job of one scope, as its settings still say; return after which time again."""
+        every = self._settings.for_agent(scope.agent).lifecycle.every
+        if every is not None:
+            self._context.write_noted()
+            self.maintain(scope=scope, cancel=cancel)
+        return every
+
+    def _note_used(self, memories: Sequence[Memory]) -> None:
+        if self._context.reviews.note_used(memories, self._context.clock()):
+            self._context.write_noted_soon()
+
+    def _retained(self, memories: Sequence[Memory]) -> list[Retained]:
+        return list(
+            retained(self._parts().archive, memories, self._context.lifecycle_of, self._context.reviews.accesses())
+        )
 
     def _steps(self, meter: Meter) -> Mapping[str, Step]:
         """Return the steps of a maintenance run, in their order."""
-        from remegraph.retention.maintenance import Fading, Folding
-
-        archive = self._open_parts().archive
-        fading = Fading(archive, self._lifecycle_of, self._new_id, self._reviews.accesses())
+        archive = self._parts().archive
+        fading = FadeSteps(archive, self._context.lifecycle_of, self._context.new_id, self._context.reviews.accesses())
 
         def consolidate(partition: Partition, this: Round) -> Maintenance:
             done = self._consolidated([partition], this, meter)
@@ -360,11 +345,11 @@ class Lifecycle(Verbs):
         def guide(partition: Partition, this: Round) -> Maintenance:
             if this.dry_run:
                 return Maintenance(dry_run=True)
-            return Maintenance(dry_run=False, guidelines=self._open_parts().guide.refresh([partition]).written)
+            return Maintenance(dry_run=False, guidelines=self._parts().guide.refresh([partition]).written)
 
         return {
             "fade": fading.fade,
-            "merge": Folding(archive, self._new_id).merge,
+            "merge": Folding(archive, self._context.new_id).merge,
             "consolidate": _where_possible(consolidate),
             "guide": guide,
             "archive": fading.archive_faded,
@@ -372,7 +357,7 @@ class Lifecycle(Verbs):
         }
 
     def _redacted(self, each: Conclusion) -> Conclusion:
-        told = self._open_parts().redactor.text
+        told = self._parts().redactor.text
         for text in (*each.sources, *each.conditions, each.conclusion):
             check_text(conclusion=text)
         return each.evolve(conclusion=told(each.conclusion.strip()), conditions=tuple(map(told, each.conditions)))
@@ -380,26 +365,32 @@ class Lifecycle(Verbs):
     def _consolidated(
         self, partitions: Sequence[Partition], this: Round, meter: Meter, conclusions: Sequence[Conclusion] = ()
     ) -> Consolidation:
-        from remegraph.retention.consolidation import consolidate
-
-        parts = self._open_parts()
+        parts = self._parts()
         return consolidate(
             parts.archive,
             partitions,
-            self._lifecycle_of,
+            self._context.lifecycle_of,
             this,
             concluder_of=lambda partition: parts.thinkers.concluder(partition.agent, meter),
             meanings_of=parts.projection.meanings,
             agreed=conclusions,
         )
 
-    def _maintain_in_turn(self, scope: Scope, cancel: Cancel) -> timedelta | None:
-        """Do the job of one scope, as its settings still say; return after which time again."""
-        every = self.settings.for_agent(scope.agent).lifecycle.every
-        if every is not None:
-            self._write_noted()
-            self.maintain(scope=scope, cancel=cancel)
-        return every
+    def _pin(self, memory_id: str, scope: Scope, *, resident: bool) -> Memory:
+        check_text(memory_id=memory_id)
+        parts = self._parts()
+        memory = pin(
+            parts.archive,
+            parts.own(required(scope)),
+            memory_id,
+            resident=resident,
+            actor=actor_of(scope),
+            at_home=parts.at_home(scope),
+            at=self._context.clock(),
+            operation_id=self._context.new_id(),
+        )
+        self._follow()
+        return memory
 
 
 def _where_possible(step: Step) -> Step:
