@@ -45,7 +45,7 @@ def test_a_process_is_given_variables_that_are_read_and_settings_that_hold(start
     assert ours <= {*_IN_ENVIRONMENT, "settings"}
     settings = Settings.from_env(_given(started, tmp_path))
     assert (settings.queue, settings.migrate, settings.capture.background) == ("procrastinate", "never", False)
-    assert settings.chroma_url
+    assert settings.index == "pgvector"
     assert "journal_key" in ours
     assert ours >= {"ledger_url", "settings"}
 
@@ -123,11 +123,8 @@ def test_no_unit_says_what_its_files_say_otherwise() -> None:
             assert told.isdisjoint(re.findall(r"^(\w+)=", text, re.MULTILINE))
 
 
-def test_compose_starts_what_is_developed_with() -> None:
-    """Whoever starts it gets the Chroma that these tests ran with, and nothing that changes by itself."""
-    pinned = re.search(r"^chromadb==(.*)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
-    assert pinned is not None
-    assert COMPOSE["services"]["chroma"]["image"] == f"chromadb/chroma:{pinned[1]}"
+def test_compose_starts_a_postgresql_with_pgvector_and_waits_for_what_says_that_it_is_well() -> None:
+    """An image without the extension, or one that changes by itself, fails whoever starts it."""
     assert re.fullmatch(r"pgvector/pgvector:\d+\.\d+\.\d+-pg\d+", COMPOSE["services"]["postgres"]["image"])
     for each in COMPOSE["services"].values():
         for name, wanted in each.get("depends_on", {}).items():

@@ -1,8 +1,9 @@
-"""What compose.yaml starts, started: the migration, a service of two processes and a worker, on PostgreSQL and Chroma."""
+"""What compose.yaml starts, started: the migration, a service of two processes and a worker, on a real PostgreSQL."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from sqlalchemy import make_url
 
 from conftest import Figure
 from remegraph import MemoryKit, Scope, Settings
@@ -51,7 +53,7 @@ class Stack:
 
     def settings(self) -> Settings:
         """What all of them run with."""
-        return Settings.from_env(self._env)
+        return Settings.from_env({**self._services["worker"].env, **self._env, **dict.fromkeys(self._model, "")})
 
     def run(self, name: str, command: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         """Start the command of a service, or another one as if in its container."""
@@ -82,9 +84,12 @@ class Stack:
             process.wait(PATIENCE)
 
 
-@pytest.fixture
-def stack(postgres_url: str, chroma_url: str, tmp_path: Path) -> Iterator[Stack]:
-    """On an empty database; turns are learned from at once."""
+@pytest.fixture(params=["pgvector", "chroma"])
+def stack(request: pytest.FixtureRequest, postgres_url: str, tmp_path: Path) -> Iterator[Stack]:
+    """On an empty database; turns are learned from at once. Vectors are where compose.yaml says, or on a Chroma server."""
+    elsewhere = {"REMEGRAPH_INDEX": "chroma"}
+    if request.param == "chroma":
+        elsewhere["REMEGRAPH_CHROMA_URL"] = request.getfixturevalue("chroma_url")
     (service,) = (each for each in composed() if each.name == "service")
     settings = tmp_path / "remegraph.toml"
     settings.write_text(f'{service.settings}\n[agent.extraction]\ntrigger = "per-turn"\n', encoding="utf-8")
@@ -92,7 +97,7 @@ def stack(postgres_url: str, chroma_url: str, tmp_path: Path) -> Iterator[Stack]
         yield Stack(
             {
                 "REMEGRAPH_LEDGER_URL": postgres_url,
-                "REMEGRAPH_CHROMA_URL": chroma_url,
+                **(elsewhere if request.param == "chroma" else {}),
                 "REMEGRAPH_SETTINGS": str(settings),
                 "REMEGRAPH_JOURNAL_KEY": SHARED_KEY,
                 "REMEGRAPH_EMBEDDER": "hashed:512",
@@ -102,8 +107,17 @@ def stack(postgres_url: str, chroma_url: str, tmp_path: Path) -> Iterator[Stack]
         )
 
 
-def test_what_compose_starts_answers_learns_and_stops_and_loses_nothing(stack: Stack, figure: Figure) -> None:
-    """Whoever starts it for the first time has no more than this file."""
+def logged(postgres_url: str) -> list[str]:
+    """The errors in the log of the server, which keeps it beside its data."""
+    log = Path(str(make_url(postgres_url).query["host"])) / "log"
+    return re.findall(r"(?:ERROR|FATAL|PANIC): .*", log.read_text(encoding="utf-8"))
+
+
+def test_what_compose_starts_answers_learns_and_stops_and_loses_nothing(
+    stack: Stack, postgres_url: str, figure: Figure
+) -> None:
+    """Whoever starts it for the first time has no more than this file, and looks into the log of PostgreSQL."""
+    before = logged(postgres_url)
 
     def talk(number: int) -> list[str]:
         answers = []
@@ -131,7 +145,8 @@ def test_what_compose_starts_answers_learns_and_stops_and_loses_nothing(stack: S
         stats = kit.admin.stats()
         assert (stats["messages"], stats["blocks_pending"]) == (4 * USERS, 0)
         assert all(kit.memories(scope=Scope(user=f"user{number}", agent="remy")) for number in range(USERS))
+    assert logged(postgres_url) == before
     figure(
         f"what compose.yaml starts, {USERS} users, {AT_ONCE} at once",
-        f"{2 * USERS} turns answered, {stats['messages']} of {4 * USERS} messages, each once, all learned from",
+        f"{2 * USERS} turns answered, {stats['messages']} of {4 * USERS} messages, each once, all learned from, 0 errors in the log of PostgreSQL",
     )
