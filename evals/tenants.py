@@ -130,7 +130,7 @@ def _statements(kit: MemoryKit) -> int:
     assert limited is not None
     while not told.refused:
         _call(kit, limited, told)
-    engine = kit.context.parts().archive.database.engine  # noqa: SLF001 - it looks inside
+    engine = kit.context.parts().archive.database.engine
 
     def sent(*_: object) -> None:
         next(statements)
