@@ -574,7 +574,7 @@ def test_confidence_is_high_where_something_answers_and_low_where_nothing_does(t
 def test_with_a_threshold_nothing_comes_back_where_nothing_answers_and_the_table_says_why(tmp_path: Path) -> None:
     """An agent that is shown nothing does not answer from what merely shares a word."""
     with remembering(tmp_path, 0.5) as kit:
-        nothing = kit.recall("What does the landlady eat in Oslo, and why?", scope=ANN, depth="messages")
+        nothing = kit.recall("What does the landlady's sister eat in Oslo, and why?", scope=ANN, depth="messages")
         assert nothing.unlikely, "something shares a word"
         assert (nothing.memories, nothing.messages, nothing.context) == ((), (), "")
         assert {row.left_out for row in nothing.candidates} == {"unlikely"}

@@ -107,3 +107,18 @@ def test_traditional_chinese_german_and_spanish_questions_are_read_like_others(
     """Whose matter it is, whether it asks for a time or number, and whether for what held before."""
     read = read_question(text, NOON)
     assert (read.own, read.wants_time_or_number, asks_past(text)) == (own, number, past)
+
+
+@pytest.mark.parametrize(
+    ("text", "tells", "frames"),
+    [
+        ("What is the name of that podcast?", "podcast", "name"),
+        ("我的牙医叫什么名字？", "牙医", "名字"),
+        ("Wie heißt der Zahnarzt?", "zahnarzt", "heisst"),
+        ("¿Cómo se llama el dentista?", "dentista", "llama"),
+    ],
+)
+def test_what_any_question_may_say_hardly_tells_what_this_one_asks_for(text: str, tells: str, frames: str) -> None:
+    """A memory that holds "name" alone would else seem to bear on whatever has one."""
+    telling = read_question(text, NOON).telling
+    assert telling[tells] > 3 * telling[frames] > 0

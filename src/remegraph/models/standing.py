@@ -55,8 +55,8 @@ def relevance(signs: Signs) -> float:
     It is no share of the best that was found: where nothing answers, all are low.
     """
     weights = table("weights")["relevance"]["words" if signs.nearer is None else "meaning"]
-    total = weights["bias"] + weights["covers"] * signs.covers + weights["known"] * signs.known
-    return 1 / (1 + math.exp(-total - weights.get("nearer", 0.0) * (signs.nearer or 0.0)))
+    told = sum(weights.get(name, 0.0) * (value or 0.0) for name, value in signs._asdict().items())
+    return 1 / (1 + math.exp(-weights["bias"] - told))
 
 
 def confidence(trust: float, said: int, against: int) -> float:

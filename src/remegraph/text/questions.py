@@ -13,7 +13,7 @@ from remegraph.text.scripts import has_cjk, simplified
 from remegraph.text.sentences import asks, sentences
 from remegraph.text.tables import table
 from remegraph.text.times import TimeMention, resolve, times_asked
-from remegraph.text.tokens import asked_tokens
+from remegraph.text.tokens import asked_tokens, tokenize
 
 __all__ = ["Question", "at_large", "read_question"]
 
@@ -26,6 +26,9 @@ _ENOUGH = 3
 
 _BEFORE = 0.2
 """Weight of a word of the question before, where this one refers back: of .1 to 1 the best (decision 0011)."""
+
+_FRAME = 0.3
+"""Weight of a word that a question on any matter has, where it is told whether something bears on this one."""
 
 _IN_FIGURES = re.compile(r"\d")
 
@@ -46,9 +49,13 @@ class Question:
 
     @property
     def telling(self) -> Mapping[str, float]:
-        """Its words without single characters of a script that has no spaces, where it has pairs: any text holds some."""
+        """Its words without single characters of a script that has no spaces, where it has pairs: any text holds some.
+
+        Words that a question on any matter has ("name", "long", 现在) count less.
+        """
         told = {token: count for token, count in self.tokens.items() if len(token) > 1 or not has_cjk(token)}
-        return told or self.tokens
+        frames = _frames()
+        return {token: count * (_FRAME if token in frames else 1.0) for token, count in (told or self.tokens).items()}
 
 
 def read_question(text: str, asked_at: datetime, previous: str = "") -> Question:
@@ -93,6 +100,13 @@ def _without_relative_times(sentence: str, asked_at: datetime) -> str:
         if not _IN_FIGURES.search(mention.text) and not _holds("months", mention.text):
             rest = f"{rest[: mention.start]} {rest[mention.end :]}"
     return rest
+
+
+@cache
+def _frames() -> frozenset[str]:
+    return frozenset(
+        token for words in table("questions")["frames"].values() for each in words for token in tokenize(each)
+    )
 
 
 def _holds(what: str, text: str) -> bool:
