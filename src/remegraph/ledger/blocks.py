@@ -57,7 +57,6 @@ __all__ = [
     "read_by",
     "read_holding",
     "read_summaries",
-    "require",
     "tail_starts",
     "tails",
     "write_summaries",
@@ -403,15 +402,22 @@ class Extent:
         return bool(message.thread == self.thread and self.first_seq <= message.seq <= self.last_seq)
 
 
-Extents = Mapping[tuple[int, str], Extent]
-"""Blocks that are there, by partition and label."""
+class Extents(dict[tuple[int, str], Extent]):
+    """Blocks that are there, by partition and label."""
+
+    def require(self, partition_id: int, label: str) -> None:
+        """Return if there is such a block.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        if (partition_id, label) not in self:
+            raise NotFoundError(f"There is no block {label} here.")
 
 
-def extents(
-    connection: Connection, partition_ids: Collection[int], labels: Collection[str]
-) -> dict[tuple[int, str], Extent]:
+def extents(connection: Connection, partition_ids: Collection[int], labels: Collection[str]) -> Extents:
     """Return those of these blocks that are there."""
-    found: dict[tuple[int, str], Extent] = {}
+    found = Extents()
     for chunk in chunks(list(labels)):
         for row in connection.execute(_EXTENTS, {"here": list(partition_ids), "labels": chunk}):
             new = Extent(row.thread, row.first_seq, row.last_seq, row.entered, row.hides)
@@ -419,16 +425,6 @@ def extents(
             if row.state == "done":
                 extent.done.add((row.topic, row.recipe))
     return found
-
-
-def require(there: Extents, partition_id: int, label: str) -> None:
-    """Return if there is such a block.
-
-    Raises:
-        NotFoundError: There is none.
-    """
-    if (partition_id, label) not in there:
-        raise NotFoundError(f"There is no block {label} here.")
 
 
 # ---------------------------------------------------------------------------------------------- index entries
@@ -458,7 +454,7 @@ def write_summaries(
         NotFoundError: There is no such block.
     """
     for entry in entries:
-        require(there, numbers[entry.partition], entry.block_id)
+        there.require(numbers[entry.partition], entry.block_id)
     rows = [
         {
             "partition_id": numbers[entry.partition],

@@ -170,7 +170,7 @@ class _Commit:
     touched: Sequence[int]
     consent: Consent
     now: int = field(init=False)
-    there: dict[tuple[int, str], blocks.Extent] = field(default_factory=dict)
+    there: blocks.Extents = field(default_factory=blocks.Extents)
     """Blocks that the change names, as far as they are there."""
     entries: list[Entry] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)

@@ -92,7 +92,7 @@ def _check(
     if missing := [name for name, found in mine.items() if not found]:
         elsewhere = _sharers(connection, claim.memory.partition)
         mine |= _messages(connection, elsewhere, missing)
-        there = {**there, **extents(connection, elsewhere, {evidence.block_id for evidence in fresh})}
+        there = Extents(there | extents(connection, elsewhere, {evidence.block_id for evidence in fresh}))
     found = kept | {_witness(connection, evidence, mine[evidence.message_id], there) for evidence in fresh}
     covered = {source.block_id for source in found}
     whole = [block_id for block_id in claim.memory.block_ids if block_id not in covered]

@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 from sqlalchemy import (
@@ -32,7 +32,6 @@ from sqlalchemy import (
 from sqlalchemy.sql.dml import ReturningInsert
 
 from remegraph.errors import ConflictError
-from remegraph.ledger import blocks
 from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.database import Database
 from remegraph.ledger.partitions import partition_of
@@ -41,6 +40,9 @@ from remegraph.ledger.schema import jobs, partitions, summaries, work
 from remegraph.models import BackgroundJob, Block, BlockSummary, Partition, QueueDepth, Work, WorkState
 from remegraph.ports import Call, Clock, Job, Outcome
 from remegraph.settings import Settings
+
+if TYPE_CHECKING:
+    from remegraph.ledger.blocks import Extents  # health reads the queue, and does without what searches words
 
 __all__ = [
     "ASLEEP",
@@ -410,9 +412,7 @@ def await_work(connection: Connection, partition_id: int, new: Sequence[Block], 
         )
 
 
-def set_work(
-    connection: Connection, numbers: Mapping[Partition, int], there: blocks.Extents, wanted: Sequence[Work]
-) -> None:
+def set_work(connection: Connection, numbers: Mapping[Partition, int], there: Extents, wanted: Sequence[Work]) -> None:
     """Write how far work is.
 
     Args:
@@ -422,7 +422,7 @@ def set_work(
         NotFoundError: There is no such block.
     """
     for one in wanted:
-        blocks.require(there, numbers[one.partition], one.block_id)
+        there.require(numbers[one.partition], one.block_id)
     rows = [
         {
             "partition_id": numbers[one.partition],
@@ -445,7 +445,7 @@ def _worked(dialect: str) -> Insert:
 def check_open(
     connection: Connection,
     numbers: Mapping[Partition, int],
-    there: blocks.Extents,
+    there: Extents,
     wanted: Sequence[Work],
     again: Mapping[str, str],
 ) -> None:

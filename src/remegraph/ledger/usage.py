@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, case, delete, fun
 
 from remegraph.errors import NotFoundError
 from remegraph.ledger import partitions as partition_rows
-from remegraph.ledger.blocks import Extents, require
+from remegraph.ledger.blocks import Extents
 from remegraph.ledger.database import Database
 from remegraph.ledger.journal import Entry, Journal
 from remegraph.ledger.rows import chunks, from_micros, micros, upsert
@@ -295,7 +295,7 @@ def record_calls(
     for call in calls:
         partition_id = numbers[call.partition]
         if call.message_id:
-            require(there, partition_id, call.block_id)
+            there.require(partition_id, call.block_id)
             here = (messages.c.partition_id == partition_id, messages.c.message_id == call.message_id)
             if connection.execute(select(messages.c.id).where(*here)).first() is None:
                 raise NotFoundError(f"There is no message {call.message_id} here.")
