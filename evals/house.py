@@ -341,8 +341,10 @@ def _surface() -> Iterator[tuple[str, float]]:
     yield "public names for agents", len(import_module(f"remegraph.{surface}").__all__)
     yield "verbs of MemoryKit", _verbs(MemoryKit)
     with tempfile.TemporaryDirectory() as home, MemoryKit.open(home, model=None, embedder=None) as kit:
-        facades = [type(each) for name, each in vars(kit).items() if not name.startswith("_")]
-    yield "verbs of all facades", sum(_verbs(each) for each in facades if each.__module__.startswith("remegraph.kit"))
+        facades = [
+            type(each) for name, each in vars(kit).items() if not name.startswith("_") and each is not kit.context
+        ]
+    yield "verbs of all facades", sum(map(_verbs, facades))
     commands = whole()
     yield "top-level commands", sum(not command.hidden for command in commands.commands.values())
 

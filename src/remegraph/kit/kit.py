@@ -148,9 +148,9 @@ class MemoryKit:
         self.admin = Admin(context)
         self._statements = Statements(context)
         self._recalls = Recalls(context)
-        self._injections = Injections(context, self.rules, self._recalls)
+        self._injections = Injections(context, self._recalls)
         self._capture = Capture(context, self._erase)
-        self._summarization = Summarization(context, self._capture.cut_idle, self.retention.maintain_in_turn)
+        self._summarization = Summarization(context, self._capture.cut_idle, self.retention.maintain)
         self.work = Worklist(context, self._summarization)
         self.knowledge = Knowledge(context, self._recalls)
         self._reindexing: Reindexing | None = None

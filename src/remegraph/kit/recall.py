@@ -184,7 +184,7 @@ class Rules(Facade):
         Raises:
             InputError: The working directory cannot be read.
         """
-        core, local = self.standing(*_placed(scope, workspace))
+        core, local = _standing(self._context, *_placed(scope, workspace))
         first = [Injected(layer="core", hit=hit) for hit in core[: CAPS["core"]]]
         return (*first, *(Injected(layer="scope", hit=hit) for hit in local[: CAPS["scope"]]))
 
@@ -226,20 +226,12 @@ class Rules(Facade):
 
     apromote = twin(promote)
 
-    def standing(self, scope: Scope, languages: tuple[str, ...]) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
-        """Return the first two layers, as hits of now; a rule whose time is over holds no more."""
-        archive, now = self._parts().archive, self._context.clock()
-        core = dated((memory_hit(rule, {}) for rule in core_rules(archive, scope, languages)), now)
-        local = dated((memory_hit(rule, {}) for rule in scope_rules(archive, scope, languages)), now)
-        return tuple(filter(_holds, core)), tuple(filter(_holds, local))
-
 
 class Injections(Facade):
     """Puts memories before an agent. No model is called, nothing is written."""
 
-    def __init__(self, context: Context, rules: Rules, recalls: Recalls) -> None:
+    def __init__(self, context: Context, recalls: Recalls) -> None:
         super().__init__(context)
-        self._rules = rules
         self._recalls = recalls
 
     def inject(
@@ -264,7 +256,7 @@ class Injections(Facade):
         _check_turn(text, turn, budget)
         scope, languages = _placed(scope, workspace)
         parts = self._parts()
-        core, local = self._rules.standing(scope, languages)
+        core, local = _standing(self._context, scope, languages)
         fired = self._triggers(text, turn, scope, (*core, *local), always=always)
         held = min(len(core), CAPS["core"]) + min(len(local), CAPS["scope"])
         k = CAPS["query"] + held  # what the first layers hold may be the best of it
@@ -320,6 +312,14 @@ class Injections(Facade):
             return ()
         check_text(task=task)
         return self._context.in_mind.recall((scope.partition(), task), text)
+
+
+def _standing(context: Context, scope: Scope, languages: tuple[str, ...]) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
+    """Return the first two layers, as hits of now; a rule whose time is over holds no more."""
+    archive, now = context.parts().archive, context.clock()
+    core = dated((memory_hit(rule, {}) for rule in core_rules(archive, scope, languages)), now)
+    local = dated((memory_hit(rule, {}) for rule in scope_rules(archive, scope, languages)), now)
+    return tuple(filter(_holds, core)), tuple(filter(_holds, local))
 
 
 def _holds(hit: Hit) -> bool:

@@ -309,14 +309,6 @@ class Retention(Facade):
 
     # ------------------------------------------------------------------------------------------- inside
 
-    def maintain_in_turn(self, scope: Scope, cancel: Cancel) -> timedelta | None:
-        """Do the job of one scope, as its settings still say; return after which time again."""
-        every = self._settings.for_agent(scope.agent).lifecycle.every
-        if every is not None:
-            self._context.write_noted()
-            self.maintain(scope=scope, cancel=cancel)
-        return every
-
     def _note_used(self, memories: Sequence[Memory]) -> None:
         if self._context.reviews.note_used(memories, self._context.clock()):
             self._context.write_noted_soon()

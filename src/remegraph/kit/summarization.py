@@ -35,14 +35,14 @@ class Summarization(Facade):
     Args:
         context: What the verbs of the kit share.
         cut_idle: Cuts the idle tails of one scope; returns after which time again.
-        maintain: Does the upkeep of one scope; returns after which time again.
+        maintain: Does the upkeep of one scope.
     """
 
     def __init__(
         self,
         context: Context,
         cut_idle: Callable[[Scope], timedelta | None],
-        maintain: Callable[[Scope, Cancel], timedelta | None],
+        maintain: Callable[..., object],
     ) -> None:
         super().__init__(context)
         self._cut_idle = cut_idle
@@ -95,7 +95,13 @@ class Summarization(Facade):
             return Done(report)
 
         def maintain(scope: Scope, turn: Turn) -> Done:
-            return Done(SummaryReport(), self._maintain(scope, turn.over))
+            every = self._context.lifecycle_of(
+                scope.partition()
+            ).every  # as the settings say now, not when it was asked for
+            if every is not None:
+                self._context.write_noted()
+                self._maintain(scope=scope, cancel=turn.over)
+            return Done(SummaryReport(), every)
 
         def reread(scope: Scope, turn: Turn) -> Done:
             if not self._rereads(scope):
