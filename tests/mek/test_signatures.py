@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
 from base64 import b64encode
 from pathlib import Path
 
@@ -95,3 +97,19 @@ def test_a_signature_survives_json() -> None:
     """It travels with what it signs."""
     signature = _KEY.sign(b"words", purpose="item")
     assert Signature.from_json(signature.to_json()) == signature
+
+
+def test_without_the_extra_a_kit_opens_and_what_signs_says_what_to_install(tmp_path: Path) -> None:
+    """Most who remember share nothing, and cryptography is compiled code that not every machine has."""
+    script = (
+        "import sys\n"
+        "sys.modules['cryptography'] = None\n"
+        "import remegraph\n"
+        "from remegraph.errors import MissingExtraError\n"
+        f"remegraph.MemoryKit.open({str(tmp_path)!r}, model=None, embedder=None).close()\n"
+        "import remegraph.cli.packs\n"
+        "from remegraph.mek.items import SigningKey\n"
+        "try:\n    SigningKey.generate()\nexcept MissingExtraError as error:\n    print(error)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "remegraph[sharing]" in run.stdout

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import os
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 from math import isfinite
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from pydantic import BaseModel, ValidationError
@@ -20,6 +21,9 @@ from pydantic import BaseModel, ValidationError
 from remegraph.errors import InputError, MissingExtraError, SetupError, SignatureError
 from remegraph.models import Kind, KnowledgeItem, MemoryItem, Signature, in_english
 from remegraph.models.exchange import TrustedKey, key_id_of
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 __all__ = [
     "SIGNATURE",
@@ -137,18 +141,13 @@ def _parts(value: object) -> Iterable[object]:
     return value if isinstance(value, list | tuple) else ()
 
 
-try:
-    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import (
-        Encoding,
-        NoEncryption,
-        PrivateFormat,
-        PublicFormat,
-        load_pem_private_key,
-    )
-except ModuleNotFoundError as missing:
-    raise MissingExtraError("Signatures need cryptography.", "Run: pip install 'remegraph[sharing]'.") from missing
+@contextmanager
+def _extra() -> Iterator[None]:
+    """Import what the extra `sharing` brings: all else, items without signatures too, does without it."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        raise MissingExtraError("Signatures need cryptography.", "Run: pip install 'remegraph[sharing]'.") from missing
 
 
 class SigningKey:
@@ -156,16 +155,22 @@ class SigningKey:
 
     def __init__(self, private: Ed25519PrivateKey) -> None:
         self._private = private
-        self._public = private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        self._public = private.public_key().public_bytes_raw()
 
     @classmethod
     def generate(cls) -> Self:
         """Return a new key."""
+        with _extra():
+            from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
         return cls(Ed25519PrivateKey.generate())
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """Read a key that `save` wrote: unencrypted PKCS #8 in PEM."""
+        with _extra():
+            from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
+            from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
+            from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
         cure = "Give the file of an Ed25519 key, as `remegraph pack keygen` writes it."
         try:
             private = load_pem_private_key(path.read_bytes(), password=None)
@@ -177,6 +182,12 @@ class SigningKey:
 
     def save(self, path: Path) -> None:
         """Write the key to a new file that only its owner may read."""
+        with _extra():
+            from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
+                Encoding,
+                NoEncryption,
+                PrivateFormat,
+            )
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError as error:
@@ -256,6 +267,9 @@ class TrustStore:
 
     def verify(self, data: bytes, signature: Signature, *, purpose: str) -> TrustedKey:
         """Return the key that signed data."""
+        with _extra():
+            from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
+            from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
         key = self._keys.get(signature.key_id)
         if key is None:
             raise SignatureError(f"The key {signature.key_id} is unknown here.")

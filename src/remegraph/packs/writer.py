@@ -19,6 +19,7 @@ from uuid import uuid4
 
 from remegraph.errors import InputError, PackError
 from remegraph.ledger.archive import Archive
+from remegraph.mek.items import SigningKey
 from remegraph.models import (
     CausalChain,
     EpisodeContent,
@@ -230,8 +231,6 @@ def signer(path: Path) -> Callable[[bytes], Signature]:
     Raises:
         InputError: The file holds no key.
     """
-    from remegraph.mek.items import SigningKey  # noqa: PLC0415 - needs the extra `sharing`
-
     key = SigningKey.open(path)
     return lambda manifest: key.sign(manifest, purpose=PURPOSE)
 
