@@ -419,6 +419,19 @@ def test_what_somebody_changes_meanwhile_is_left_to_the_next_run(house: House, m
     assert [memory.version for memory in concluded(house).grown] == [3]
 
 
+def test_what_another_run_concluded_meanwhile_is_left_as_it_made_it(house: House) -> None:
+    """Two machines may be told the same: the second finds it done, and neither fails nor loses its neighbours."""
+    told(house, *TEA, *RIVER)
+    groups = house.kit.retention.consolidate(scope=house.ann, dry_run=True).proposed
+    known = {memory.memory_id: memory.content for memory in house.kit.memories(scope=house.ann)}
+    same = [_concluded(group, " ".join(known[each] for each in group)) for group in groups]
+    made = house.kit.retention.consolidate(scope=house.ann, conclusions=same).made
+    again = house.kit.retention.consolidate(scope=house.ann, conclusions=same)
+    assert (again.made, again.grown) == ((), ())
+    assert set(again.skipped) == {each for conclusion in same for each in conclusion.sources}
+    assert {memory.memory_id for memory in lasting(house)} == {memory.memory_id for memory in made}
+
+
 def test_two_runs_at_the_same_time_make_each_memory_once(house: House) -> None:
     """Two machines, one cron table."""
     told(house, *TEA, *RIVER)

@@ -363,7 +363,9 @@ class _Library:
 
     def _commit(self, steps: Sequence[_Step]) -> None:
         """Commit steps together; on a conflict each alone, and skip what still conflicts."""
-        steps, tied = self._tied(steps)
+        done = [step for step in steps if step.memory.version == 1 and step.memory.memory_id in self._heads]
+        self._note(skipped=tuple(each.memory_id for step in done for each in step.sources))  # another run was faster
+        steps, tied = self._tied([step for step in steps if step not in done])
         if not steps:
             return
         links = [*(link for step in steps for link in step.links()), *tied]
