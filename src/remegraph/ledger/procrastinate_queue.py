@@ -13,16 +13,18 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from threading import Event
+from time import monotonic
 from typing import Any, Literal, Self
 
 import psycopg
-from procrastinate import App, PsycopgConnector
+from procrastinate import App, JobContext, PsycopgConnector
 from procrastinate.exceptions import ConnectorException, ProcrastinateException
 from procrastinate.jobs import DeleteJobCondition, Status
 from psycopg_pool import AsyncConnectionPool
 from sqlalchemy import (
     Connection,
     DateTime,
+    Integer,
     bindparam,
     case,
     column,
@@ -36,7 +38,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import JSONB
 
-from remegraph.errors import SchemaTooOldError, SetupError
+from remegraph.errors import LedgerUnavailableError, SchemaTooOldError, SetupError
 from remegraph.ledger.connections import PASSWORD_FILE, RELEASE, password_of, watched
 from remegraph.ledger.database import EVERYBODY, Database
 from remegraph.ledger.jobs import BELL, Stamps, claimable
@@ -65,6 +67,7 @@ _LOOKS = 3  # polls between two looks for what is due later, of which nobody is 
 _RECONNECT = 4.0  # seconds until a pool that cannot connect is given up for a new one, which tries at once
 _BEATS = 6  # heartbeats, and sweeps, in the time of a lease
 _GONE = 20  # leases after which procrastinate forgets a worker, and ends it should it come back
+_NOTED = 2 * _RECONNECT  # seconds within which procrastinate has noted the end of a delivery, or failed to
 _TICK = 1.0  # until it is noticed that procrastinate ended by itself
 
 
@@ -86,6 +89,7 @@ class Procrastinate:
         self._database = database
         self._clock = clock
         self._stamps = stamps
+        self._returned: dict[int, float] = {}  # deliveries that are over, and when; their end may not be noted yet
         with database.write([EVERYBODY]) as connection:
             if not inspect(connection).has_table(_DELIVERIES.name):
                 if migrate == "never":
@@ -194,10 +198,14 @@ class Procrastinate:
     ) -> None:
         app = _new_app()
 
-        @app.task(name=_NAME, queue=_NAME)
-        async def delivered(kind: str, job_id: int, partition_id: int, stamp: str = "") -> None:
+        @app.task(name=_NAME, queue=_NAME, pass_context=True)
+        async def delivered(context: JobContext, kind: str, job_id: int, partition_id: int, stamp: str = "") -> None:
             call = Call(kind, job_id, partition_id, stamp)
-            await asyncio.get_running_loop().run_in_executor(pool, deliver, call)
+            try:
+                await asyncio.get_running_loop().run_in_executor(pool, deliver, call)
+            finally:
+                if context.job.id is not None:
+                    self._returned[context.job.id] = monotonic()
 
         async with self._pool() as connections, app.open_async(connections):
             await connections.wait(_RECONNECT)
@@ -210,7 +218,8 @@ class Procrastinate:
                 update_heartbeat_interval=policy.lease / _BEATS,
                 stalled_worker_timeout=_GONE * policy.lease,
             )
-            tasks = [asyncio.create_task(each) for each in (worker, self._keep_sweeping(app, policy.lease))]
+            upkeep = (self._keep_sweeping(app, policy.lease), self._keep_ending())
+            tasks = [asyncio.create_task(each) for each in (worker, *upkeep)]
             while not (any(task.done() for task in tasks) or await asyncio.to_thread(stop.wait, _TICK)):
                 alive()
             for task in tasks:
@@ -226,6 +235,22 @@ class Procrastinate:
                     await app.job_manager.finish_job(each, Status.FAILED, delete_job=True)  # it holds the next one back
             await asyncio.to_thread(self._sweep)
             await asyncio.sleep(lease / _BEATS)
+
+    async def _keep_ending(self) -> None:
+        """End deliveries whose end could not be noted: while their worker lives, they would hold the next ones back."""
+        while True:
+            await asyncio.sleep(_TICK)
+            over = [each for each, at in self._returned.items() if monotonic() - at > _NOTED]
+            if over:
+                with suppress(LedgerUnavailableError):  # it still cannot be noted: the next look is soon
+                    await asyncio.to_thread(self._end, over)
+                    for each in over:
+                        del self._returned[each]
+
+    def _end(self, deliveries: Sequence[int]) -> None:
+        held = (_DELIVERIES.c.status == literal_column("'doing'"), column("id", Integer).in_(deliveries))
+        with self._database.write() as connection:
+            connection.execute(delete(_DELIVERIES).where(*held))
 
     def _sweep(self) -> None:
         """Ring for what can be claimed, and no one is told of: its worker died, or it was enqueued before."""
