@@ -124,7 +124,7 @@ def test_what_agents_touch_knows_no_database(folder: str) -> None:
 
 
 _HELD = {
-    "modules": 242,
+    "modules": 241,
     "modules imported by one other only": 63,
     "modules ending in -ing": 5,
     "imports inside functions": 68,
@@ -135,7 +135,7 @@ _HELD = {
 }
 """What was reached of the goals in docs/house.md, or the best so far: a change may lower a number here, and raises none."""
 
-_CROWDED = {"kit": 35, "ledger": 30}
+_CROWDED = {"kit": 34, "ledger": 29}
 """Packages with more than 25 modules, likewise; none may join them."""
 
 

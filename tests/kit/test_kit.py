@@ -376,6 +376,19 @@ async def test_kits_close_at_the_end_of_their_block_also_after_an_error(tmp_path
         await again.topics.alist(scope=ANN)
 
 
+def test_a_notebook_shows_where_a_kit_is_and_what_it_holds_and_no_password(tmp_path: Path) -> None:
+    """A cell that ends with a kit is the first look that many take; a screenshot of it must give nothing away."""
+    with open_kit(tmp_path) as kit:
+        kit.add_messages([said("I live in Lisbon.")], scope=ANN)
+        assert repr(kit).startswith("<MemoryKit ")
+        assert repr(kit.topics) == "<Topics>"
+        assert "<td>messages</td><td>1</td>" in kit._repr_html_()
+    assert kit._repr_html_().endswith(", closed")
+    kit.context.settings = kit.settings.evolve(ledger_url="postgresql://ann:hush@localhost/<home>")
+    assert "hush" not in repr(kit) + kit._repr_html_()
+    assert "<home>" not in kit._repr_html_()
+
+
 def test_an_index_that_is_given_serves_even_if_it_counts_as_empty(tmp_path: Path) -> None:
     """Many a store of vectors knows its length; a fresh one must not be taken for none and be left aside unseen."""
 

@@ -128,14 +128,14 @@ def test_it_gives_way_to_what_is_said_meanwhile(
 
 def test_it_waits_for_what_is_being_learned_of_the_same_user(tended: Tended, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many threads are free: what is tidied beside its writers would be tidied twice."""
-    begun, free, summarize = Event(), Event(), Summarization._summarize_in_turn
+    begun, free, summarize = Event(), Event(), Summarization.run
 
     def slow(self: Summarization, *given: Any) -> Any:
         begun.set()
         assert free.wait(PATIENCE)
         return summarize(self, *given)
 
-    monkeypatch.setattr(Summarization, "_summarize_in_turn", slow)
+    monkeypatch.setattr(Summarization, "run", slow)
     tended.turn()
     assert begun.wait(PATIENCE)
     jobs = tended.kit.context.parts().jobs

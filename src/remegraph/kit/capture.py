@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta, tzinfo
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from remegraph.engine.slices import due, overlap
-from remegraph.errors import ConflictError, MessageChangedError, MessageError, SetupError
+from remegraph.errors import ConflictError, MessageChangedError, MessageError
 from remegraph.importers.attachments import Intake
 from remegraph.importers.messages import MessageLike, listed, timed, to_messages
 from remegraph.importers.turns import Course, News, Turns
@@ -19,87 +18,22 @@ from remegraph.kit.context import Context, Facade, settled
 from remegraph.kit.health import observed
 from remegraph.kit.validation import actor_of, check_text, here, required, zone
 from remegraph.kit.worker import CUT, KIND, UPKEEP
-from remegraph.models import AddReceipt, Block, Captured, Message, Partition, Scope, Unrecorded
+from remegraph.models import AddReceipt, Block, Captured, Message, Partition, Scope
 from remegraph.models.messages import WithheldReason, revised
 from remegraph.settings import AgentMemorySettings
 
 if TYPE_CHECKING:
     from remegraph.ports import Tail
 
-__all__ = ["Capture", "UnrecordedTurns"]
+__all__ = ["Capture"]
 
 _ATTEMPTS = 5
 """How often others may record the same messages just before us."""
-
-_MOST_IDS, _MOST_THREADS = 500, 10_000
-"""Of how much that could not be recorded the ids are kept: the newest of each conversation, and the newest of these."""
-
-_UNREAD = ""
-"""Stands for messages that could not be read."""
 
 _WARNING = (
     "A turn could not be recorded. The next capture of its conversation records it, as does one of the host's checkpoint; "
     "`kit.admin.unrecorded` lists them."
 )
-
-
-class UnrecordedTurns:
-    """What captures of this process could not record, by conversation: the ids of messages, and none of their words.
-
-    They are missing until a capture has recorded them, here or in another process, as the ledger shows. Safe to use from
-    any thread.
-
-    Args:
-        recorded: Gives what the ledger has of some messages of a place.
-    """
-
-    def __init__(self, recorded: Callable[[Partition, Sequence[str]], Mapping[str, object]]) -> None:
-        self._recorded = recorded
-        self._lock = Lock()
-        self._missing: dict[tuple[Partition, str], dict[str, None]] = {}
-
-    def __len__(self) -> int:
-        return len(self._missing)
-
-    @contextmanager
-    def turn(self, place: Partition, thread: str) -> Iterator[list[str]]:
-        """Give where to put the ids of the messages that are about to be recorded; they are missing if that fails."""
-        said: list[str] = []
-        try:
-            yield said
-        except Exception:
-            with self._lock:
-                missing = self._missing.pop((place, thread), {}) | dict.fromkeys(said or [_UNREAD])
-                self._missing[place, thread] = dict.fromkeys(list(missing)[-_MOST_IDS:])
-                while len(self._missing) > _MOST_THREADS:
-                    del self._missing[next(iter(self._missing))]
-            raise
-        if (place, thread) in self._missing:
-            self._found(place, thread, {*said, _UNREAD})
-            self._look(place, thread)
-
-    def look(self) -> tuple[Unrecorded, ...]:
-        """Return what is missing, as the ledger shows now; as it was known where the ledger does not answer."""
-        with suppress(SetupError):
-            for place, thread in tuple(self._missing):
-                self._look(place, thread)
-        with self._lock:
-            return tuple(
-                Unrecorded(partition=place, thread=thread, messages=len(ids))
-                for (place, thread), ids in self._missing.items()
-            )
-
-    def _look(self, place: Partition, thread: str) -> None:
-        if ids := [each for each in self._missing.get((place, thread), ()) if each != _UNREAD]:
-            self._found(place, thread, self._recorded(place, ids))
-
-    def _found(self, place: Partition, thread: str, ids: Iterable[str]) -> None:
-        with self._lock:
-            missing = self._missing.get((place, thread), {})
-            for each in ids:
-                missing.pop(each, None)
-            if not missing:
-                self._missing.pop((place, thread), None)
 
 
 class Capture(Facade):

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Literal
 
 from langchain_core.documents import BaseDocumentCompressor
 
-from remegraph.engine import routes
 from remegraph.engine.disputes import Disputes
 from remegraph.engine.redaction import UNREDACTED, RedactingEmbedder, Redactor
 from remegraph.engine.retrieval.reranker import Reranker
 from remegraph.engine.retrieval.retriever import Retriever, build_retriever
 from remegraph.engine.retrieval.search import Searcher
+from remegraph.engine.routes import at_home, own
 from remegraph.engine.salience import Purpose
 from remegraph.errors import IndexOwnedError, MissingExtraError, SetupError
 from remegraph.importers.views import OffRecord, Recent
-from remegraph.kit.capture import UnrecordedTurns
 from remegraph.kit.health import gauges, pseudonym
 from remegraph.kit.providers import Thinkers
+from remegraph.kit.write_buffers import UnrecordedTurns
 from remegraph.ledger.archive import Archive
 from remegraph.ledger.attachments import BlobFolder
 from remegraph.ledger.audit import AuditTrail
@@ -153,11 +153,11 @@ class Parts:
 
     def own(self, scope: Scope) -> list[Partition]:
         """Return the partitions whose memories are a scope's to change: its user's, or their team's."""
-        return routes.own(self.archive.visible(scope), scope, self.settings.trust_boundary)
+        return own(self.archive.visible(scope), scope, self.settings.trust_boundary)
 
     def at_home(self, scope: Scope) -> bool:
         """Return whether what all agents of the user own is a scope's to change."""
-        return routes.at_home(scope, self.settings)
+        return at_home(scope, self.settings)
 
     def absorber(self, scope: Scope, *, dry_run: bool = False) -> Absorber:
         """Return what takes offers in for a scope, each held against what is known; a dry run tells what it would do."""

@@ -130,6 +130,11 @@ class Context:
         return self._parts
 
     @property
+    def closed(self) -> bool:
+        """Whether the kit is closed."""
+        return self._parts is None
+
+    @property
     def forked(self) -> bool:
         """Whether this process was forked from the one that opened the kit."""
         return self._parts is not None and self._parts.archive.database.given_up
@@ -147,7 +152,7 @@ class Context:
                 self.write_noted()
 
     def library(self, scope: Scope) -> Scope:
-        """Return the scope whose memories those of a scope join, where the settings say that its agents share them.
+        """Return the scope that an agent's memories live under: its own, or that of all agents of the user.
 
         Raises:
             ScopeError: The scope is missing.

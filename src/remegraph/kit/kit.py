@@ -33,13 +33,12 @@ from remegraph.kit.imports import Imports
 from remegraph.kit.items import Items
 from remegraph.kit.knowledge import Knowledge
 from remegraph.kit.packs import Packs
-from remegraph.kit.provenance import explain, trace
 from remegraph.kit.providers import Thinkers, as_attention, as_chat_model, as_embedder, token_counter
 from remegraph.kit.recall import Asked, Injections, Recalls, Rules
 from remegraph.kit.retention import Retention
 from remegraph.kit.sharing import Sharing
 from remegraph.kit.skills import Skills
-from remegraph.kit.sources import Sources, held
+from remegraph.kit.sources import Sources, explain, held, trace
 from remegraph.kit.statements import SaveOptions, Statements
 from remegraph.kit.summarization import Summarization, Worklist
 from remegraph.kit.task_memory import Working
@@ -252,6 +251,8 @@ class MemoryKit:
 
     def _repr_html_(self) -> str:
         """Show in a notebook what it holds."""
+        if self.context.closed:
+            return f"<b>MemoryKit</b> {escape(self._place())}, closed"
         stats = self.admin.stats()
         rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(str(stats[name]))}</td></tr>" for name in _SHOWN)
         return f"<b>MemoryKit</b> {escape(self._place())}<table>{rows}</table>"
@@ -369,7 +370,8 @@ class MemoryKit:
             BudgetExceededError: The budget is used up; likewise.
             CancelledError: `cancel` said so; likewise.
         """
-        return self._summarization.summarize(scope=scope, close=close, budget=budget, progress=progress, cancel=cancel)
+        loop = self._summarization.loop(scope, close=close, budget=budget, progress=progress, cancel=cancel)
+        return self._summarization.run(loop)
 
     async def asummarize(
         self,
@@ -381,9 +383,8 @@ class MemoryKit:
         cancel: Cancel | None = None,
     ) -> SummaryReport:
         """Turn what is new into memories; see `summarize`."""
-        return await self._summarization.asummarize(
-            scope=scope, close=close, budget=budget, progress=progress, cancel=cancel
-        )
+        loop = self._summarization.loop(scope, close=close, budget=budget, progress=progress, cancel=cancel)
+        return await self._summarization.arun(loop)
 
     def drain(self, *, progress: OnProgress | None = None, cancel: Cancel | None = None) -> SummaryReport:
         """Summarise whatever waits, in every scope, oldest first, also where the trigger is `manual`; then maintain.

@@ -45,7 +45,7 @@ _INSTANT = timedelta(microseconds=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What `MemoryKit.recall` is given, which says what each of it means."""
+    """The arguments of `MemoryKit.recall`, which describes them."""
 
     query: str
     scope: Scope

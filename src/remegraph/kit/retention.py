@@ -11,7 +11,7 @@ from remegraph.engine.salience import telling_words
 from remegraph.errors import BudgetExceededError, InputError, ModelUnavailableError, NotFoundError, RateLimitError
 from remegraph.kit.context import Facade, twin
 from remegraph.kit.health import observed
-from remegraph.kit.provenance import metadata, trace
+from remegraph.kit.sources import metadata, trace
 from remegraph.kit.validation import actor_of, check_numbers, check_text, check_times, required
 from remegraph.models import (
     LIVE,

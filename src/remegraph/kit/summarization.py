@@ -48,31 +48,61 @@ class Summarization(Facade):
         self._cut_idle = cut_idle
         self._maintain = maintain
 
-    @observed("summarize")
-    def summarize(
+    def loop(
         self,
-        *,
         scope: Scope,
+        *,
         close: bool = False,
         budget: Budget | None = None,
         progress: OnProgress | None = None,
         cancel: Cancel | None = None,
-    ) -> SummaryReport:
-        """Turn what is new into blocks, index entries and topic memories; see `MemoryKit.summarize`."""
-        return _drive(self._context, self._summary_loop(scope, budget, progress, cancel, close=close))
+        passes: Cancel | None = None,
+    ) -> Loop:
+        """Return the work on what is new; see `MemoryKit.summarize`. It ends after a block where `passes` says so."""
+        return summary_loop(
+            self._parts(),
+            required(scope),
+            self._settings.summary.recipe,
+            close=close,
+            budget=budget,
+            progress=progress,
+            cancel=cancel,
+            passes=passes,
+        )
+
+    @observed("summarize")
+    def run(self, loop: Loop) -> SummaryReport:
+        """Work a loop off."""
+        graph, config = self._parts().summarizer, self._context.graph_config()
+        with closing(loop):  # what models were asked is booked now, not when the loop happens to be collected
+            step = _advance(loop, None)
+            while not isinstance(step, SummaryReport):
+                try:
+                    outcome = cast("BlockOutcome", graph.invoke(step, config))
+                except RemegraphError as error:
+                    step = _advance(loop, error)
+                else:
+                    self._context.health.count("statements_refused", len(outcome.get("kept_out", ())))
+                    step = _advance(loop, outcome)
+            return step
 
     @aobserved("summarize")
-    async def asummarize(
-        self,
-        *,
-        scope: Scope,
-        close: bool = False,
-        budget: Budget | None = None,
-        progress: OnProgress | None = None,
-        cancel: Cancel | None = None,
-    ) -> SummaryReport:
-        """Turn what is new into memories; see `summarize`; see `MemoryKit.summarize`."""
-        return await _adrive(self._context, self._summary_loop(scope, budget, progress, cancel, close=close))
+    async def arun(self, loop: Loop) -> SummaryReport:
+        """Work a loop off; see `run`."""
+        graph, config = self._parts().summarizer, self._context.graph_config()
+        try:
+            step = await asyncio.to_thread(_advance, loop, None)
+            while not isinstance(step, SummaryReport):
+                try:
+                    outcome = cast("BlockOutcome", await graph.ainvoke(step, config))
+                except RemegraphError as error:
+                    step = await asyncio.to_thread(_advance, loop, error)
+                else:
+                    self._context.health.count("statements_refused", len(outcome.get("kept_out", ())))
+                    step = await asyncio.to_thread(_advance, loop, outcome)
+            return step
+        finally:
+            await asyncio.to_thread(loop.close)
 
     def drain(self, *, progress: OnProgress | None = None, cancel: Cancel | None = None) -> SummaryReport:
         """See `MemoryKit.drain`."""
@@ -89,7 +119,7 @@ class Summarization(Facade):
             return Done(SummaryReport(), self._cut_idle(scope))
 
         def summarize(scope: Scope, turn: Turn) -> Done:
-            report = self._summarize_in_turn(scope, turn, progress)
+            report = self.run(self.loop(scope, progress=progress, cancel=turn.over, passes=turn.passes))
             if self._rereads(scope):
                 self._parts().jobs.enqueue(REREAD, scope.partition())
             return Done(report)
@@ -107,26 +137,20 @@ class Summarization(Facade):
             if not self._rereads(scope):
                 return Done(SummaryReport())
             most = self._settings.capture.reread
-            report = self._reread_in_turn(scope, turn, progress)
+            again = _reread_loop(
+                self._context,
+                scope,
+                by="extractive",
+                dry_run=False,
+                budget=Budget(max_tokens=most),
+                progress=progress,
+                cancel=turn.over,
+            )
+            report = self.run(again)
             spent = report.usage.input_tokens + report.usage.output_tokens
             return Done(report.evolve(pending=0), max(_PAUSE, timedelta(days=spent / most)))
 
         return {CUT: cut, KIND: summarize, UPKEEP: maintain, REREAD: reread}
-
-    @observed("summarize")
-    def _summarize_in_turn(self, scope: Scope, turn: Turn, progress: OnProgress | None) -> SummaryReport:
-        """Do the job of one scope, or as much of it as its turn lasts."""
-        loop = self._summary_loop(scope, None, progress, turn.over, close=False, passes=turn.passes)
-        return _drive(self._context, loop)
-
-    @observed("summarize")
-    def _reread_in_turn(self, scope: Scope, turn: Turn, progress: OnProgress | None) -> SummaryReport:
-        """Have as much read again as a day's allowance of tokens lets."""
-        allowance = Budget(max_tokens=self._settings.capture.reread)
-        loop = _reread_loop(
-            self._context, scope, by="extractive", dry_run=False, budget=allowance, progress=progress, cancel=turn.over
-        )
-        return _drive(self._context, loop)
 
     def _rereads(self, scope: Scope) -> bool:
         """Return whether blocks of a scope wait that the background shall have read again."""
@@ -136,27 +160,6 @@ class Summarization(Facade):
             and parts.thinkers.of(scope.agent).learns
             and settings.for_agent(scope.agent).extracts
             and bool(parts.archive.read_by([scope.partition()], "extractive", settings.summary.recipe))
-        )
-
-    def _summary_loop(
-        self,
-        scope: Scope,
-        budget: Budget | None,
-        progress: OnProgress | None,
-        cancel: Cancel | None,
-        *,
-        close: bool,
-        passes: Cancel | None = None,
-    ) -> Loop:
-        return summary_loop(
-            self._parts(),
-            required(scope),
-            self._settings.summary.recipe,
-            close=close,
-            budget=budget,
-            progress=progress,
-            cancel=cancel,
-            passes=passes,
         )
 
 
@@ -184,7 +187,6 @@ class Worklist(Facade):
 
     alist = twin(list)  # noqa: A003 - the verb above
 
-    @observed("summarize")
     def retry(
         self,
         *,
@@ -194,9 +196,8 @@ class Worklist(Facade):
         cancel: Cancel | None = None,
     ) -> SummaryReport:
         """Try what failed once more, each topic alone; see `summarize`."""
-        return _drive(self._context, self._redo_loop(scope, budget, progress, cancel))
+        return self._summarization.run(self._redo_loop(scope, budget, progress, cancel))
 
-    @aobserved("summarize")
     async def aretry(
         self,
         *,
@@ -206,9 +207,8 @@ class Worklist(Facade):
         cancel: Cancel | None = None,
     ) -> SummaryReport:
         """Try what failed once more; see `retry`."""
-        return await _adrive(self._context, self._redo_loop(scope, budget, progress, cancel))
+        return await self._summarization.arun(self._redo_loop(scope, budget, progress, cancel))
 
-    @observed("summarize")
     def reread(
         self,
         *,
@@ -240,12 +240,10 @@ class Worklist(Facade):
             InputError: There is no model, or it is the one that read them.
             ModelUnavailableError: The model is down; what is not done stays as it is.
         """
-        return _drive(
-            self._context,
-            _reread_loop(self._context, scope, by=by, dry_run=dry_run, budget=budget, progress=progress, cancel=cancel),
+        return self._summarization.run(
+            _reread_loop(self._context, scope, by=by, dry_run=dry_run, budget=budget, progress=progress, cancel=cancel)
         )
 
-    @aobserved("summarize")
     async def areread(
         self,
         *,
@@ -257,9 +255,8 @@ class Worklist(Facade):
         cancel: Cancel | None = None,
     ) -> SummaryReport:
         """Have the model read again what was read without one; see `reread`."""
-        return await _adrive(
-            self._context,
-            _reread_loop(self._context, scope, by=by, dry_run=dry_run, budget=budget, progress=progress, cancel=cancel),
+        return await self._summarization.arun(
+            _reread_loop(self._context, scope, by=by, dry_run=dry_run, budget=budget, progress=progress, cancel=cancel)
         )
 
     def serve(self, stop: Event, *, concurrency: int | None = None) -> None:
@@ -310,38 +307,6 @@ def _reread_loop(
     if by == thinker.name:
         raise InputError(f"{by} is the model that would read them again.", "Name another that read them, or none.")
     return reread_loop(parts, scope, recipe, by=by, dry_run=dry_run, budget=budget, progress=progress, cancel=cancel)
-
-
-def _drive(context: Context, loop: Loop) -> SummaryReport:
-    graph, config = context.parts().summarizer, context.graph_config()
-    with closing(loop):  # what models were asked is booked now, not when the loop happens to be collected
-        step = _advance(loop, None)
-        while not isinstance(step, SummaryReport):
-            try:
-                outcome = cast("BlockOutcome", graph.invoke(step, config))
-            except RemegraphError as error:
-                step = _advance(loop, error)
-            else:
-                context.health.count("statements_refused", len(outcome.get("kept_out", ())))
-                step = _advance(loop, outcome)
-        return step
-
-
-async def _adrive(context: Context, loop: Loop) -> SummaryReport:
-    graph, config = context.parts().summarizer, context.graph_config()
-    try:
-        step = await asyncio.to_thread(_advance, loop, None)
-        while not isinstance(step, SummaryReport):
-            try:
-                outcome = cast("BlockOutcome", await graph.ainvoke(step, config))
-            except RemegraphError as error:
-                step = await asyncio.to_thread(_advance, loop, error)
-            else:
-                context.health.count("statements_refused", len(outcome.get("kept_out", ())))
-                step = await asyncio.to_thread(_advance, loop, outcome)
-        return step
-    finally:
-        await asyncio.to_thread(loop.close)
 
 
 def _advance(loop: Loop, outcome: BlockOutcome | RemegraphError | None) -> SummarizerInput | SummaryReport:

@@ -1,6 +1,7 @@
-"""Buffers of what is noted at once and written in the background, or along with the next write.
+"""What is noted in this process and not in the ledger yet: written in the background, or along with the next write.
 
-Reviews of recalled memories, records of what agents were shown, tool calls (docs/invariants.md, 8; R12).
+Reviews of recalled memories, records of what agents were shown, tool calls (docs/invariants.md, 8; R12); and which turns
+could not be recorded.
 """
 
 from __future__ import annotations
@@ -8,14 +9,27 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from remegraph.errors import InputError
+from remegraph.errors import InputError, SetupError
 from remegraph.kit.health import Health
 from remegraph.kit.validation import check_numbers, check_text
-from remegraph.models import REVIEWING, Access, ChangeSet, Hit, Memory, Partition, Review, ReviewKind, Shown, ToolRecord
+from remegraph.models import (
+    REVIEWING,
+    Access,
+    ChangeSet,
+    Hit,
+    Memory,
+    Partition,
+    Review,
+    ReviewKind,
+    Shown,
+    ToolRecord,
+    Unrecorded,
+)
 from remegraph.models.tools import call_digest, error_kind, error_line, outcome
 
 if TYPE_CHECKING:
@@ -23,7 +37,13 @@ if TYPE_CHECKING:
     from remegraph.ledger.audit import AuditTrail
     from remegraph.ports import Clock, NewId
 
-__all__ = ["CallBuffer", "Notes", "ReviewBuffer", "ShownBuffer", "review_kinds"]
+__all__ = ["CallBuffer", "Notes", "ReviewBuffer", "ShownBuffer", "UnrecordedTurns", "review_kinds"]
+
+_MOST_IDS, _MOST_THREADS = 500, 10_000
+"""Of how much that could not be recorded the ids are kept: the newest of each conversation, and the newest of these."""
+
+_UNREAD = ""
+"""Stands for messages that could not be read."""
 
 _CLEAR = 0.8
 """Share of the best score from which a hit is what was asked for."""
@@ -230,3 +250,62 @@ def _check_call(tool: str, ok: object, **texts: object) -> None:
     for name, text in texts.items():
         if not isinstance(text, str):
             raise InputError(f"{name} is of type {type(text).__name__}.", "Give text.")
+
+
+class UnrecordedTurns:
+    """What captures of this process could not record, by conversation: the ids of messages, and none of their words.
+
+    They are missing until a capture has recorded them, here or in another process, as the ledger shows. Safe to use from
+    any thread.
+
+    Args:
+        recorded: Gives what the ledger has of some messages of a place.
+    """
+
+    def __init__(self, recorded: Callable[[Partition, Sequence[str]], Mapping[str, object]]) -> None:
+        self._recorded = recorded
+        self._lock = threading.Lock()
+        self._missing: dict[tuple[Partition, str], dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._missing)
+
+    @contextmanager
+    def turn(self, place: Partition, thread: str) -> Iterator[list[str]]:
+        """Give where to put the ids of the messages that are about to be recorded; they are missing if that fails."""
+        said: list[str] = []
+        try:
+            yield said
+        except Exception:
+            with self._lock:
+                missing = self._missing.pop((place, thread), {}) | dict.fromkeys(said or [_UNREAD])
+                self._missing[place, thread] = dict.fromkeys(list(missing)[-_MOST_IDS:])
+                while len(self._missing) > _MOST_THREADS:
+                    del self._missing[next(iter(self._missing))]
+            raise
+        if (place, thread) in self._missing:
+            self._found(place, thread, {*said, _UNREAD})
+            self._look(place, thread)
+
+    def look(self) -> tuple[Unrecorded, ...]:
+        """Return what is missing, as the ledger shows now; as it was known where the ledger does not answer."""
+        with suppress(SetupError):
+            for place, thread in tuple(self._missing):
+                self._look(place, thread)
+        with self._lock:
+            return tuple(
+                Unrecorded(partition=place, thread=thread, messages=len(ids))
+                for (place, thread), ids in self._missing.items()
+            )
+
+    def _look(self, place: Partition, thread: str) -> None:
+        if ids := [each for each in self._missing.get((place, thread), ()) if each != _UNREAD]:
+            self._found(place, thread, self._recorded(place, ids))
+
+    def _found(self, place: Partition, thread: str, ids: Iterable[str]) -> None:
+        with self._lock:
+            missing = self._missing.get((place, thread), {})
+            for each in ids:
+                missing.pop(each, None)
+            if not missing:
+                self._missing.pop((place, thread), None)
