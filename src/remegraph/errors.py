@@ -195,7 +195,7 @@ class SchemaTooOldError(SetupError):
     """The ledger has the schema of an earlier release, and this process does not change it."""
 
     cure = (
-        "Bring it up to date with `remegraph admin migrate --apply`, as a role that may change tables, or open it with "
+        "Bring it up to date with `remegraph migrate --apply`, as a role that may change tables, or open it with "
         'Settings(migrate="auto"). docs/upgrades.md says in which order.'
     )
 
@@ -211,7 +211,7 @@ class JournalKeyError(SetupError):
 
     cure = (
         "Put the key back: the file journal.key in the home, or REMEGRAPH_JOURNAL_KEY. If it is lost: look at the "
-        "journal, then `remegraph key rotate --despite`."
+        "journal, then `remegraph admin key rotate --despite`."
     )
 
 

@@ -45,6 +45,7 @@ __all__ = [
     "SummaryPolicy",
     "ToolPolicy",
     "WorkingPolicy",
+    "closed_to_others",
     "open_to_others",
     "without_passwords",
 ]
@@ -87,6 +88,26 @@ def open_to_others(path: Path) -> bool:
         OSError: It is not there.
     """
     return os.name == "posix" and bool(path.stat().st_mode & 0o027)
+
+
+def closed_to_others(path: Path) -> Path:
+    """Return a file of secrets.
+
+    Args:
+        path: The file.
+
+    Raises:
+        OSError: It is not there.
+        SetupError: It is `open_to_others`.
+    """
+    if not open_to_others(path):
+        return path
+    mode = path.stat().st_mode & 0o777
+    who = "every account of this machine can use it" if mode & 0o007 else "its group can change it"
+    raise SetupError(
+        f"{path} holds a secret, and with its mode of {mode:03o} {who}.",
+        f"Run: chmod 600 {path}, so that its owner alone can read it; or chmod 640, so that its group can, too.",
+    )
 
 
 class _Policy(BaseModel):
@@ -560,7 +581,7 @@ class Settings(_Policy):
     migrate: Literal["auto", "never"] = Field(
         default="auto",
         description="Whether whoever opens an earlier ledger brings its schema up to date; never: it is refused until "
-        "`remegraph admin migrate --apply`.",
+        "`remegraph migrate --apply`.",
     )
     model: str | None = Field(default=None, description="Chat model as provider:model; none: extractive mode.")
     embedder: str | None = Field(default=None, description="Embedder as provider:model; none: hashed n-grams.")

@@ -111,8 +111,8 @@ def test_the_first_key_of_a_shared_ledger_is_made_by_a_command(
     monkeypatch.setenv("REMEGRAPH_LEDGER_URL", postgres_url)
     refused = run("ingest", str(chat))
     assert refused.exit_code == 1
-    assert "remegraph key make" in refused.stderr
-    made = json.loads(run("key", "make", "--json").stdout)
+    assert "remegraph admin key make" in refused.stderr
+    made = json.loads(run("admin", "key", "make", "--json").stdout)
     assert made == {"file": str(tmp_path / "home" / "journal.key")}
     assert run("ingest", str(chat)).exit_code == 0
 
@@ -121,9 +121,9 @@ def test_the_first_key_of_a_shared_ledger_is_made_by_a_command(
 def test_a_key_is_changed_by_two_commands(run: Run, chat: Path, tmp_path: Path) -> None:
     """The next key is there everywhere before it seals anything."""
     run("ingest", str(chat))
-    assert "remegraph key rotate" in " ".join(run("key", "make").stdout.split())
+    assert "remegraph admin key rotate" in " ".join(run("admin", "key", "make").stdout.split())
     assert len((tmp_path / "home" / "journal.key").read_text(encoding="ascii").splitlines()) == 2
-    assert "verify what they have sealed" in " ".join(run("key", "rotate").stdout.split())
+    assert "verify what they have sealed" in " ".join(run("admin", "key", "rotate").stdout.split())
     assert run("admin", "verify").exit_code == 0
 
 
@@ -132,10 +132,10 @@ def test_a_key_for_the_environment_is_printed_and_kept_nowhere(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store of secrets keeps it; a file beside it would be one more to guard."""
-    key = run("key", "make", "--print").stdout.strip()
+    key = run("admin", "key", "make", "--print").stdout.strip()
     assert re.fullmatch("[0-9a-f]{64}", key)
     monkeypatch.setenv("REMEGRAPH_JOURNAL_KEY", key)
-    assert "--print" in run("key", "make").stderr
+    assert "--print" in run("admin", "key", "make").stderr
     assert not (tmp_path / "home").exists()
 
 
@@ -145,11 +145,11 @@ def test_a_seal_over_what_does_not_fit_must_be_asked_for(run: Run, chat: Path, t
     """A command that is typed in a hurry must not put out the alarm."""
     run("ingest", str(chat))
     (tmp_path / "home" / "journal.key").unlink()
-    run("key", "make")
+    run("admin", "key", "make")
     assert "Put the key back" in run("ingest", str(chat)).stderr
-    refused = run("key", "rotate")
+    refused = run("admin", "key", "rotate")
     assert (refused.exit_code, "key rotate --despite" in " ".join(refused.stderr.split())) == (1, True)
-    told = json.loads(run("key", "rotate", "--despite", "--reason", "the disk was lost", "--json").stdout)
+    told = json.loads(run("admin", "key", "rotate", "--despite", "--reason", "the disk was lost", "--json").stdout)
     assert "another key" in told["did_not_fit"][0]["problem"]
     assert "the disk was lost" in run("doctor").stdout
     assert run("admin", "verify").exit_code == 0
@@ -162,19 +162,19 @@ def test_a_release_job_says_what_it_will_do_to_a_ledger_and_does_it_once_when_to
         make(f"sqlite:///{tmp_path / 'ledger.sqlite'}", FIRST)
     (tmp_path / "home").mkdir()
     (tmp_path / "ledger.sqlite").rename(tmp_path / "home" / LEDGER)
-    assert "nothing is to be done" in run("admin", "migrate").stdout
+    assert "nothing is to be done" in run("migrate").stdout
     with later():
-        plan = run("admin", "migrate")
+        plan = run("migrate")
         assert plan.exit_code == 0
         assert "this release needs 0022" in plan.stdout
         assert "Stop all processes of earlier releases first." in plan.stdout
-        assert [each["revision"] for each in json.loads(run("admin", "migrate", "--json").stdout)["steps"]] == [
+        assert [each["revision"] for each in json.loads(run("migrate", "--json").stdout)["steps"]] == [
             "0021",
             "0022",
         ]
-        assert "It is done." in run("admin", "migrate", "--apply").stdout
-        assert "nothing is to be done" in run("admin", "migrate", "--apply").stdout
-    late = run("admin", "migrate")
+        assert "It is done." in run("migrate", "--apply").stdout
+        assert "nothing is to be done" in run("migrate", "--apply").stdout
+    late = run("migrate")
     assert late.exit_code == 1
     assert "Upgrade remegraph" in late.stderr
 
@@ -183,13 +183,14 @@ def test_a_release_job_says_what_it_will_do_to_a_ledger_and_does_it_once_when_to
 def test_what_only_adds_is_told_apart_from_what_others_must_be_stopped_for(run: Run, tmp_path: Path) -> None:
     """Somebody decides by it whether the service goes on meanwhile."""
     with wider():
-        fresh = json.loads(run("admin", "migrate", "--json").stdout)
-        assert (fresh["found"], fresh["rolling"], (tmp_path / "home").exists()) == (None, False, False)
-        assert json.loads(run("admin", "migrate", "--apply", "--json").stdout)["applied"]
+        fresh = json.loads(run("migrate", "--json").stdout)
+        assert (fresh["found"], fresh["rolling"], (tmp_path / "home").exists()) == (None, True, False)
+        assert "Its tables will be made; there is nothing to stop." in run("migrate").stdout
+        assert json.loads(run("migrate", "--apply", "--json").stdout)["applied"]
     (tmp_path / "home" / LEDGER).unlink()
-    run("admin", "migrate", "--apply")
+    run("migrate", "--apply")
     with wider():
-        found = json.loads(run("admin", "migrate", "--json").stdout)
+        found = json.loads(run("migrate", "--json").stdout)
     assert (found["found"], found["rolling"], [each["revision"] for each in found["steps"]]) == (FIRST, True, [WIDER])
 
 
@@ -202,8 +203,8 @@ def test_no_command_changes_the_schema_where_the_settings_forbid_it(
     monkeypatch.setenv("REMEGRAPH_MIGRATE", "never")
     refused = run("admin", "stats")
     assert refused.exit_code == 1
-    assert "remegraph admin migrate --apply" in " ".join(refused.stderr.split())
-    assert run("admin", "migrate", "--apply").exit_code == 0
+    assert "remegraph migrate --apply" in " ".join(refused.stderr.split())
+    assert run("migrate", "--apply").exit_code == 0
     assert run("admin", "stats").exit_code == 0
 
 

@@ -85,7 +85,7 @@ def test_a_server_that_never_answers_is_not_waited_for(postgres_url: str, tmp_pa
 def test_a_chroma_server_that_is_down_or_silent_leaves_the_memory_ready_and_degraded(run: Run, tmp_path: Path) -> None:
     """Recall works from SQL: to restart all services for it would turn a nuisance into an outage."""
     (tmp_path / "home").mkdir()
-    assert run("admin", "migrate", "--apply").exit_code == 0
+    assert run("migrate", "--apply").exit_code == 0
     home = Settings(home=tmp_path / "home")
     assert probes.health(home).index == "embedded"
     with FaultyProxy(("127.0.0.1", 1)) as proxy:
@@ -126,12 +126,12 @@ def test_a_health_check_imports_neither_engine_nor_model_nor_chroma(
 def test_a_schema_of_another_release_is_not_ready_and_is_left_alone(run: Run, tmp_path: Path) -> None:
     """The probe of a new image, beside a service of the old one, must not bring the ledger up under it."""
     (tmp_path / "home").mkdir()
-    run("admin", "migrate", "--apply")
+    run("migrate", "--apply")
     with later():
         early = run("health")
         assert early.exit_code == 1
-        assert "remegraph admin migrate --apply" in " ".join(early.stdout.split())
-        run("admin", "migrate", "--apply")
+        assert "remegraph migrate --apply" in " ".join(early.stdout.split())
+        run("migrate", "--apply")
     late = run("health")
     assert late.exit_code == 1
     assert "Upgrade remegraph" in " ".join(late.stdout.split())

@@ -93,7 +93,7 @@ def test_two_homes_with_keys_of_their_own_do_not_both_write_one_ledger(opened: O
 def test_on_a_shared_ledger_no_key_is_made_in_silence(postgres_url: str, tmp_path: Path) -> None:
     """A key that one process invents is missing in all others."""
     settings = Settings(home=tmp_path, ledger_url=postgres_url)
-    with pytest.raises(JournalKeyError, match="remegraph key make"):
+    with pytest.raises(JournalKeyError, match="remegraph admin key make"):
         MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex())
     assert list(tmp_path.iterdir()) == []
 

@@ -42,7 +42,7 @@ def opened(url: str) -> Iterator[Database]:
 
 def test_who_may_not_migrate_refuses_an_earlier_ledger_with_the_cure_and_changes_nothing(ledger_url: str) -> None:
     """A health check of a new image must not bring the schema up under the old one."""
-    with pytest.raises(SchemaTooOldError, match="remegraph admin migrate --apply"):
+    with pytest.raises(SchemaTooOldError, match="remegraph migrate --apply"):
         Database.open(ledger_url, migrate="never")
     with closing(Database.as_it_is(ledger_url)) as database, database.read() as connection:
         assert inspect(connection).get_table_names() == []
@@ -95,7 +95,7 @@ def test_a_process_of_a_later_release_stops_writing_where_an_earlier_ledger_was_
     with wider(), opened(ledger_url) as new:
         with new.write() as connection:
             connection.exec_driver_sql(f"UPDATE {migrations.VERSION_TABLE} SET version_num = '{FIRST}'")
-        with pytest.raises(SchemaTooOldError, match="remegraph admin migrate --apply"):
+        with pytest.raises(SchemaTooOldError, match="remegraph migrate --apply"):
             note(new, "too early")
         with closing(Database.as_it_is(ledger_url)) as raw, raw.write() as connection:
             connection.exec_driver_sql(f"UPDATE {migrations.VERSION_TABLE} SET version_num = '{WIDER}'")

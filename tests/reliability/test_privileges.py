@@ -106,11 +106,11 @@ def test_a_service_and_a_worker_do_all_their_work_as_that_role(
 def test_tables_that_are_missing_are_told_with_the_cure_and_not_tried_to_make(app_url: str, tmp_path: Path) -> None:
     """A permission that is denied says nothing of who should do what."""
     with (
-        pytest.raises(SchemaTooOldError, match=r"procrastinate.*remegraph admin migrate --apply"),
+        pytest.raises(SchemaTooOldError, match=r"procrastinate.*remegraph migrate --apply"),
         opened(app_url, tmp_path, queue="procrastinate"),
     ):
         pass
-    with wider(), pytest.raises(SchemaTooOldError, match=rf"schema {FIRST}.*remegraph admin migrate --apply"):
+    with wider(), pytest.raises(SchemaTooOldError, match=rf"schema {FIRST}.*remegraph migrate --apply"):
         Database.open(app_url, migrate="never")
 
 

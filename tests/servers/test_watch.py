@@ -17,7 +17,7 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from remegraph import MemoryKit, Scope
+from remegraph import MemoryKit, Scope, SetupError
 from remegraph.ledger.database import Database
 from remegraph.servers.inspector import Session, inspector
 from remegraph.servers.mcp import Tokens, http_app, memory_server
@@ -163,18 +163,26 @@ def test_a_file_of_tokens_that_cannot_be_used_changes_nothing_and_is_told_once(
 
 
 @pytest.mark.parametrize(
-    ("mode", "accepted"), [(0o600, True), (0o640, True), (0o400, True), (0o660, False), (0o604, False)]
+    ("mode", "refused"),
+    [
+        (0o600, ""),
+        (0o640, ""),
+        (0o400, ""),
+        (0o660, "mode of 660 its group can change it"),
+        (0o644, "mode of 644 every account of this machine can use it"),
+    ],
 )
-def test_the_group_of_a_file_of_tokens_may_read_it_and_nobody_else(tmp_path: Path, mode: int, accepted: bool) -> None:
-    """Secrets that a cluster mounts belong to root and to the group of the pod."""
+def test_the_group_of_a_file_of_tokens_may_read_it_and_nobody_else(tmp_path: Path, mode: int, refused: str) -> None:
+    """Secrets that a cluster mounts belong to root and to the group of the pod; who is refused reads which file and why."""
     file = tmp_path / "tokens.json"
     written(file, {FIRST: ANN}, replaced=False)
     file.chmod(mode)
-    if accepted:
+    if not refused:
         Tokens.of_file(file)
-    else:
-        with pytest.raises(Exception, match="chmod 640"):
-            Tokens.of_file(file)
+        return
+    with pytest.raises(SetupError, match=refused) as told:
+        Tokens.of_file(file)
+    assert (str(file) in told.value.what, f"chmod 600 {file}" in told.value.cure) == (True, True)
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ from remegraph.ledger.journal import KEY_FILE, add_key, keys_in, new_key
 from remegraph.models import Scope
 from remegraph.settings import Settings
 
-__all__ = ["admin", "backup", "doctor", "export_check", "key", "verification"]
+__all__ = ["admin", "backup", "doctor", "export_check", "migrate", "verification"]
 
 admin = group()
 
@@ -75,7 +75,7 @@ def doctor(
     _show_health(session, found, _diagnosis(found), healthy=found.healthy)
 
 
-@of_home(admin)
+@of_home()
 def migrate(
     session: Session,
     *,
@@ -330,6 +330,7 @@ def restore(session: Session, folder: _Folder) -> None:
 # ------------------------------------------------------------------------------------------ keys of the journal
 
 key = group()
+admin.add_typer(key, name="key", help="The key that the journal is sealed with.")
 
 
 @of_home(key, "make")
@@ -353,7 +354,7 @@ def make_key(
             "Make one with --print, and set it there.",
         )
     then = (
-        "Processes with this home read it by themselves; give it to all others, then: remegraph key rotate."
+        "Processes with this home read it by themselves; give it to all others, then: remegraph admin key rotate."
         if keys_in(folder)
         else "Give the same to all processes that share the ledger."
     )
@@ -401,12 +402,13 @@ def _migration(found: models.Migration) -> Views:
     if not found.steps:
         return lines([f"The ledger has schema {found.found}: nothing is to be done."], "green")
     has = "no tables yet" if found.found is None else f"schema {found.found}"
-    how = (
-        "Processes of the release before may go on meanwhile."
-        if found.rolling
-        else "Stop all processes of earlier releases first."
-    )
-    done = "It is done." if found.applied else f"{how} Do it: remegraph admin migrate --apply."
+    if found.found is None:
+        how = "Its tables will be made; there is nothing to stop."
+    elif found.rolling:
+        how = "Processes of the release before may go on meanwhile."
+    else:
+        how = "Stop all processes of earlier releases first."
+    done = "It is done." if found.applied else f"{how} Do it: remegraph migrate --apply."
     return (
         Text(f"The ledger {'had' if found.applied else 'has'} {has}; this release needs {found.needed}."),
         *table(

@@ -108,13 +108,17 @@ _COMMANDS: Mapping[str, _Command] = {
         "remegraph.cli.admin:doctor",
         "Find whatever is wrong with a home, say how bad it is, and what to do. Exit code 1 where anything is wrong.",
     ),
+    "migrate": _Command(
+        _KEEP,
+        "remegraph.cli.admin:migrate",
+        "Say what the ledger lacks to have the schema of this release, and bring it up to date with `--apply`.",
+    ),
+    "backup": _Command(_KEEP, "remegraph.cli.admin:backup", "Copies of a home on SQLite, taken while it is used."),
     "admin": _Command(
         _KEEP,
         "remegraph.cli.admin:admin",
-        "Keep a home in order: migrate, verify, rebuild, count, erase, and who changed what.",
+        "Keep a home in order: verify, rebuild, count, erase, who changed what, and the key of the journal.",
     ),
-    "backup": _Command(_KEEP, "remegraph.cli.admin:backup", "Copies of a home on SQLite, taken while it is used."),
-    "key": _Command(_KEEP, "remegraph.cli.admin:key", "The key that the journal is sealed with."),
 }
 
 

@@ -129,7 +129,7 @@ class Admin(Examination):
             raise SetupError(
                 f"The journal does not hold together in {many(found)}.",
                 "Look at it, and compare it with a backup. To seal it all the same, which the journal keeps: despite=True, or "
-                "`remegraph key rotate --despite`.",
+                "`remegraph admin key rotate --despite`.",
             )
         told = f"{reason} (did not fit: {many(found)})".strip() if found else reason
         parts.trail.seal(parts.clock(), parts.new_id(), told, despite=bool(found))

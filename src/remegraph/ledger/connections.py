@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url
 from sqlalchemy.pool import StaticPool
 
 from remegraph.errors import LedgerUnavailableError, MissingExtraError, SetupError
-from remegraph.settings import PoolPolicy, Settings, open_to_others
+from remegraph.settings import PoolPolicy, Settings, closed_to_others
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -172,13 +172,11 @@ def _password_in(path: Path) -> str:
         SetupError: Others can read it.
     """
     try:
-        exposed, password = open_to_others(path), path.read_text(encoding="utf-8")
+        password = closed_to_others(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise LedgerUnavailableError(
             f"The password of the ledger, {path}, cannot be read ({type(error).__name__}).", "Put it back; then repeat."
         ) from error
-    if exposed:
-        raise SetupError(f"Others than its owner may use {path}.", f"Run: chmod 640 {path}, or 600.")
     return password.rstrip("\r\n")
 
 

@@ -417,7 +417,7 @@ def none_given() -> bytes:
     """
     raise JournalKeyError(
         "Other processes may share this ledger, and no key of its journal is given.",
-        "Make one with `remegraph key make`, and give it to all of them: as REMEGRAPH_JOURNAL_KEY, or as the file "
+        "Make one with `remegraph admin key make`, and give it to all of them: as REMEGRAPH_JOURNAL_KEY, or as the file "
         f"{KEY_FILE} in the home of each.",
     )
 

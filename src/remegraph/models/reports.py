@@ -363,8 +363,8 @@ class Migration(Record):
 
     @property
     def rolling(self) -> bool:
-        """Whether it may be done while processes of the release before run."""
-        return all(each.adds_only for each in self.steps)
+        """Whether no process need be stopped for it: the ledger has no tables yet, or each step only adds."""
+        return self.found is None or all(each.adds_only for each in self.steps)
 
 
 class ForeignMemory(Record):

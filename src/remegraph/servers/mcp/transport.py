@@ -31,7 +31,7 @@ from remegraph.kit import MemoryKit
 from remegraph.kit.validation import required
 from remegraph.models import Scope
 from remegraph.servers.watch import AccessLog, digest, probes
-from remegraph.settings import open_to_others
+from remegraph.settings import closed_to_others
 from remegraph.telemetry import event
 
 __all__ = ["MemoryServer", "Tokens", "http_app", "scope_of", "serve_http", "serve_stdio"]
@@ -121,16 +121,13 @@ def _known(scopes: Mapping[str, Scope]) -> dict[str, Scope]:
 
 def _read(path: Path) -> dict[str, Scope]:
     try:
-        exposed = open_to_others(path)
-        given = json.loads(path.read_text(encoding="utf-8"))
+        given = json.loads(closed_to_others(path).read_text(encoding="utf-8"))
         scopes = {token: Scope.model_validate(scope) for token, scope in dict(given).items()}
     except (OSError, ValueError, TypeError, ValidationError) as error:
         raise SetupError(
             f"The tokens in {path} cannot be read ({type(error).__name__}).",
             'Write {"TOKEN": {"user": "ann"}} there.',
         ) from error
-    if exposed:
-        raise SetupError(f"Others than its owner may use {path}.", f"Run: chmod 640 {path}, or 600.")
     return scopes
 
 
