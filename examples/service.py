@@ -1,6 +1,6 @@
 """A FastAPI service whose agent remembers: one kit for each process, opened in the lifespan, and probes.
 
-    REMEGRAPH_MODEL=openai:gpt-5-mini uvicorn --factory examples.service:create_app --workers 4
+    REMEGRAPH_MODEL=openai:gpt-5-mini uvicorn --factory examples.service:create_app --workers 4 --log-config examples/logging.json
 
 Everything else comes from the environment, too (`REMEGRAPH_*`). On PostgreSQL any number of processes on any number of
 machines serve the same people, and `remegraph worker` makes memories of what they say. A client sends the whole
@@ -19,10 +19,12 @@ from fastapi.responses import JSONResponse
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, Field
+from starlette.datastructures import Headers
+from starlette.types import Scope as Connection
 
 from remegraph import LedgerUnavailableError, MemoryKit, Scope, SetupError
 from remegraph.adapters import MemoryMiddleware
-from remegraph.servers.watch import probes
+from remegraph.servers.watch import AccessLog, probes
 
 __all__ = ["create_app"]
 
@@ -52,6 +54,11 @@ class Context(BaseModel):
 def caller(x_user: Annotated[str, Header(min_length=1)]) -> Scope:
     """Return whose memory it is: the proxy has authenticated the user, and lets nobody else set this header."""
     return Scope(user=x_user, agent="remy")
+
+
+def shown(connection: Connection) -> str | None:
+    """Return what tells callers apart in the log of accesses, which has a digest of it."""
+    return Headers(scope=connection).get("x-user")
 
 
 async def answer(turn: Turn, scope: Annotated[Scope, Depends(caller)], request: Request) -> Said:
@@ -93,6 +100,7 @@ def create_app(model: BaseChatModel | str | None = None) -> FastAPI:
             yield
 
     app = FastAPI(lifespan=lifespan)
+    app.add_middleware(AccessLog, server="service", shown=shown)
     app.add_api_route("/turns", answer, methods=["POST"])
     app.add_api_route("/context", context, methods=["GET"])
     app.add_exception_handler(LedgerUnavailableError, unavailable)

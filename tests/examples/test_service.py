@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import subprocess
+import sys
+from hashlib import sha256
 from pathlib import Path
 
 import psycopg
@@ -12,6 +16,7 @@ from langchain_core.messages import AIMessage
 from psycopg import sql
 from sqlalchemy import make_url
 
+from examples import service as example
 from examples.service import create_app
 from remegraph import ClosedError, SetupError
 from remegraph.servers.watch import PROBES
@@ -100,6 +105,42 @@ def test_probes_answer_while_it_serves_and_its_kit_is_closed_when_it_ends() -> N
         assert [http.get(path).text for path in PROBES] == ["live", "ready"]
     with pytest.raises(ClosedError):
         app.state.kit.admin.stats()
+
+
+_LOGS = """
+import json, logging.config, sys
+logging.config.dictConfig(json.load(open(sys.argv[1])))
+for name in ("remegraph.access", "remegraph.kit", "uvicorn.error", "uvicorn.access"):
+    logging.getLogger(name).info("informs")
+    logging.getLogger(name).warning("warns")
+"""
+
+
+@pytest.mark.usefixtures("env")
+def test_who_came_in_is_logged_without_a_name_or_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    """An operator is asked who read a memory, and must not become one who can."""
+    with caplog.at_level(logging.INFO, "remegraph.access"), TestClient(service()) as http:
+        Client(http, "ann").context("Where does Ann live?")
+        http.get("/context", params={"question": "home"})
+        http.get(PROBES[0])
+    ann = sha256(b"ann").hexdigest()[:12]
+    lines = [each.getMessage() for each in caplog.records if each.name == "remegraph.access"]
+    assert lines == [f"service answered {ann}: 200", "service answered nobody: 422"]
+
+
+def test_the_logging_beside_the_service_shows_accesses_and_no_question() -> None:
+    """Uvicorn's own log of accesses has the address of each request, and so the question in it."""
+    config = Path(example.__file__).with_name("logging.json")
+    command = [sys.executable, "-c", _LOGS, str(config)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr.splitlines()
+    assert [line.split(" ", 2)[2] for line in said] == [
+        "INFO remegraph.access informs",
+        "WARNING remegraph.access warns",
+        "WARNING remegraph.kit warns",
+        "INFO uvicorn.error informs",
+        "WARNING uvicorn.error warns",
+        "WARNING uvicorn.access warns",
+    ]
 
 
 @pytest.mark.usefixtures("env")

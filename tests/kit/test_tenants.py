@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from remegraph import MemoryKit, Scope, Settings, SummaryPolicy
-from remegraph.errors import CancelledError, FileFormatError, InputError, LimitError, NotFoundError, RateLimitError
+from remegraph.errors import (
+    CancelledError,
+    FileFormatError,
+    InputError,
+    LedgerUnavailableError,
+    LimitError,
+    NotFoundError,
+    RateLimitError,
+)
 from remegraph.failpoints import listen
 from remegraph.kit import OpenOptions
 from remegraph.models import ChangeSet, MemoryChange, Progress, Subject, Tenant
@@ -64,7 +75,16 @@ SCRIPT = {
     "DigestAnswer": digest("personal:eva", summary="Eva keeps goldfish."),
     "ProposalAnswer": proposal(create("Eva keeps goldfish in Oslo.", 1, FISH)),
 }
+PATIENCE = 60
 PER_CALL = Limits(tokens_per_day=1)
+
+
+def until(true: Callable[[], object]) -> None:
+    """Wait until this is so; the test's own patience is all that ends it."""
+    end, pause = time.monotonic() + PATIENCE, Event()
+    while not true():
+        assert time.monotonic() < end, "it takes too long"
+        pause.wait(0.05)
 
 
 # ------------------------------------------------------------------------------------------ what is held
@@ -287,6 +307,34 @@ def test_the_usage_report_says_what_each_user_has_used_since(opened: Open) -> No
     assert kit.admin.usage("acme", since=NOON + timedelta(days=1)).total.messages == 0
     with pytest.raises(InputError, match="zone"):
         kit.admin.usage("acme", since=datetime(2025, 3, 4))  # noqa: DTZ001 - that is the point
+
+
+def test_what_a_limit_refuses_in_one_process_another_one_reports_while_both_go_on(opened: Open) -> None:
+    """An operator reads the report by a command, and asks why a customer is complaining now."""
+    service, command = opened(user=Limits(messages_per_minute=1)), opened()
+    tell(service)
+    for _ in range(3):
+        with pytest.raises(RateLimitError):
+            tell(service)
+    until(lambda: command.admin.usage("acme", since=NOON).total.refused == 3)
+
+
+def test_refusals_that_cannot_be_written_now_are_written_later(opened: Open) -> None:
+    """A ledger that is away for a moment would make a bill too small."""
+    kit = opened(user=Limits(messages_per_minute=1))
+    tell(kit)
+    with pytest.raises(RateLimitError):
+        tell(kit)
+
+    def fail(*_: object) -> None:
+        raise LedgerUnavailableError("It is away.")
+
+    engine = kit.context.parts().archive.database.engine
+    event.listen(engine, "before_cursor_execute", fail)
+    with pytest.raises(LedgerUnavailableError):
+        kit.admin.usage("acme", since=NOON)
+    event.remove(engine, "before_cursor_execute", fail)
+    assert kit.admin.usage("acme", since=NOON).total.refused == 1
 
 
 # ------------------------------------------------------------------------------------------------ export

@@ -116,6 +116,7 @@ class Context:
             health=self.health,
         )
         self._notes = (self.reviews, self.calls, self.shown, parts.tenants)
+        parts.tenants.written_by(self.write_noted)
 
     def parts(self) -> Parts:
         """Return the parts.

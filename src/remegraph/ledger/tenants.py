@@ -7,10 +7,10 @@ for each block. So a limit costs one indexed read, and none where none is set.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from threading import Lock
+from threading import Lock, Timer
 from typing import Any
 
 from sqlalchemy import Select, Subquery, Table, bindparam, func, select
@@ -49,6 +49,9 @@ _UNITS: Mapping[str, str] = {
 Holder = Scope | Partition
 """Names a tenant and a user."""
 
+_SOON = 1.0
+"""Seconds after which a refusal is in the ledger, with all that came meanwhile."""
+
 _Limit = tuple[str, str]
 """Whose, `tenant` or `user`, and its name in the settings."""
 
@@ -70,6 +73,9 @@ class Tenants:
         self._telemetry = telemetry
         self._lock = Lock()
         self._refusals: Counter[tuple[Partition, int]] = Counter()
+        self._write: Callable[[], None] = self.flush
+        self._writer: Timer | None = None
+        self._writing = Lock()
         self._minute = 0
         self._used_up: set[tuple[str, str | None, str]] = set()
 
@@ -104,6 +110,10 @@ class Tenants:
         with self._lock:
             self._used_up.add(_key(holder, used_up))
             self._refusals[place, day_of(now)] += 1
+            if self._writer is None:
+                self._writer = Timer(_SOON, self._write)
+                self._writer.daemon = True
+                self._writer.start()
         self._telemetry.count("remegraph.refused", 1, limit=name, whose=whose)
         raise _error(whose, name, limits[used_up], now)
 
@@ -144,12 +154,25 @@ class Tenants:
         }
         self._add([(place, {"day": day_of(micros(self._clock())), **spent, "refused": 0})])
 
+    def written_by(self, write: Callable[[], None]) -> None:
+        """Say what is called in the background to write refusals down: `flush`, and whatever tells of its failures."""
+        self._write = write
+
     def flush(self) -> None:
-        """Write down how often callers were refused."""
-        with self._lock:
-            refusals, self._refusals = self._refusals, Counter()
+        """Write down how often callers were refused, once another write of it is over. If that fails, it stays noted."""
         none = dict.fromkeys(("calls", "input_tokens", "output_tokens"), 0)
-        self._add([(place, {"day": day, **none, "refused": count}) for (place, day), count in refusals.items()])
+        with self._writing:
+            with self._lock:
+                refusals, self._refusals = self._refusals, Counter()
+                writer, self._writer = self._writer, None
+            if writer is not None:
+                writer.cancel()
+            try:
+                self._add([(place, {"day": day, **none, "refused": count}) for (place, day), count in refusals.items()])
+            except BaseException:
+                with self._lock:
+                    self._refusals.update(refusals)
+                raise
 
     def _add(self, used: Sequence[tuple[Partition, Mapping[str, int]]]) -> None:
         if not used:
