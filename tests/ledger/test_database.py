@@ -382,6 +382,15 @@ def test_a_session_goes_on_after_an_error(ledger_url: str) -> None:
         assert _keys(database) == 0
 
 
+@pytest.mark.slow
+def test_a_session_whose_connection_the_server_ends_is_told_so_and_goes_on(postgres_url: str) -> None:
+    """Servers are restarted and passwords exchanged while people ask: it is an outage, and may be tried again."""
+    with closing(Database.open(postgres_url)) as database, database.session():
+        with pytest.raises(LedgerUnavailableError), database.read() as connection:
+            connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
+        assert _keys(database) == 0
+
+
 def test_a_thread_that_outlives_a_session_reads_by_itself(ledger_url: str) -> None:
     """An embedder that was waited for too long answers in the end, and what it then does must not fail."""
     with closing(Database.open(ledger_url)) as database:

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
 from sqlalchemy import (
@@ -92,7 +93,7 @@ class _Session:
             if self._closed:  # by a thread that outlived the call
                 yield unless_read.enter_context(self._snapshot())
                 return
-            unless_read.callback(self.give_back)
+            unless_read.push(self._fail)
             if self._connection is None:
                 self._connection = self._held.enter_context(self._snapshot())
             yield self._connection
@@ -103,6 +104,11 @@ class _Session:
         with self._turn:
             self._connection = None
             self._held.close()
+
+    def _fail(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """End the snapshot by the error of a read: what the server has ended itself cannot be ended as if all were well."""
+        self._connection = None
+        self._held.__exit__(kind, error, at)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
