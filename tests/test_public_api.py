@@ -134,7 +134,7 @@ def test_a_small_home_is_opened_and_asked_without_what_it_has_no_use_for(tmp_pat
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     count, *loaded = run.stdout.split()
     assert count == "1"
-    heavy = {"chromadb", "cryptography", "jinja2", "langchain", "mcp", "onnxruntime", "phonenumbers", "procrastinate"}
-    heavy |= {"psycopg", "starlette", "tiktoken", "typer"}
+    heavy = {"chromadb", "cryptography", "jinja2", "langchain", "mcp", "networkx", "onnxruntime", "phonenumbers"}
+    heavy |= {"procrastinate", "psycopg", "starlette", "tiktoken", "typer"}
     assert heavy & {name.partition(".")[0] for name in loaded} == set()
     assert [name for name in loaded if name.startswith(("remegraph.cli", "remegraph.adapters"))] == []

@@ -12,8 +12,6 @@ from functools import lru_cache
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
-import networkx as nx
-
 from remegraph.errors import InvalidAnswerError, RequestRefusedError
 from remegraph.models import Abstraction, ChangeSet, Memory, Shelf
 from remegraph.models.base import operation_id
@@ -130,6 +128,8 @@ def clusters(
     of communities in large networks", 2008). In a group remains who has one of the words that recur in it: a chain of
     texts of which only neighbours are alike is no group. The same texts give the same groups.
     """
+    import networkx as nx  # noqa: PLC0415 - it takes .2 s to load, and only who consolidates needs it
+
     graph = nx.Graph()
     graph.add_nodes_from(range(len(said)))
     for one, other, words in _alike(said, lexicon):

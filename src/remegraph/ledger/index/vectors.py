@@ -18,6 +18,7 @@ from sqlalchemy import (
     ColumnElement,
     CompoundSelect,
     Connection,
+    Delete,
     FromClause,
     Insert,
     Row,
@@ -98,7 +99,7 @@ def live_bodies(connection: Connection, keys: Sequence[Key]) -> dict[Key, str]:
     """
     found: dict[Key, str] = {}
     for size, some in _slots(keys):
-        found |= {_key(row): row.body for row in connection.execute(_BODIES[size], some)}
+        found |= {_key(row): row.body for row in connection.execute(_bodies(size), some)}
     return found
 
 
@@ -179,9 +180,9 @@ def unmark(connection: Connection, applied: Mapping[Key, str]) -> None:
     """
     now: dict[Key, str] = {}
     for size, some in _slots(applied):
-        now |= {_key(row): row.mark for row in connection.execute(_MARKS[size], some)}
+        now |= {_key(row): row.mark for row in connection.execute(_marks(size), some)}
     for size, some in _slots(key for key, seen in applied.items() if now.get(key) == seen):
-        connection.execute(_UNMARK[size], some)
+        connection.execute(_unmark(size), some)
     mark(connection, [key for key in applied if key not in now])
 
 
@@ -199,7 +200,7 @@ def note_unreached(connection: Connection, found: Sequence[Key], lost: Sequence[
         lost: Records to which none does; one that is marked again stays so.
     """
     for size, some in _slots(found):
-        connection.execute(_REACHED[size], some)
+        connection.execute(_reached(size), some)
     rows = [{**key._asdict(), "mark": _UNREACHED} for key in lost]
     if rows:
         connection.execute(upsert(connection.dialect.name, dirty).on_conflict_do_nothing(), rows)
@@ -248,7 +249,7 @@ def read(connection: Connection, embedder_id: int, keys: Sequence[Key]) -> tuple
     found: list[Key] = []
     blobs: list[bytes] = []
     for size, some in _slots(keys):
-        for row in connection.execute(_VECTORS[size], {**some, "embedder_id": embedder_id}):
+        for row in connection.execute(_vectors(size), {**some, "embedder_id": embedder_id}):
             found.append(_key(row))
             blobs.append(row.vector)
     return found, _matrix(blobs)
@@ -264,7 +265,7 @@ def embedded_digests(connection: Connection, embedder_id: int, keys: Sequence[Ke
     """Return, of those records that have a vector of this embedder, the digest of the text it was made of."""
     found: dict[Key, str] = {}
     for size, some in _slots(keys):
-        rows = connection.execute(_DIGESTS[size], {**some, "embedder_id": embedder_id})
+        rows = connection.execute(_digests(size), {**some, "embedder_id": embedder_id})
         found |= {_key(row): row.text_digest for row in rows}
     return found
 
@@ -272,7 +273,7 @@ def embedded_digests(connection: Connection, embedder_id: int, keys: Sequence[Ke
 def forget(connection: Connection, keys: Sequence[Key]) -> None:
     """Delete the vectors of records that are gone for good, of all embedders; of those that may come back, none."""
     for size, some in _slots(keys):
-        connection.execute(_FORGET[size], some)
+        connection.execute(_forget(size), some)
 
 
 # ---------------------------------------------------------------------------------------------- search
@@ -416,6 +417,7 @@ def _of_embedder(size: int) -> ColumnElement[bool]:
     return and_(_among(vectors, size), vectors.c.embedder_id == bindparam("embedder_id"))
 
 
+@cache
 def _bodies(size: int) -> CompoundSelect[int, str, str, str]:
     found: list[Select[int, str, str, str]] = []
     for kind in KINDS:
@@ -433,7 +435,6 @@ def _bodies(size: int) -> CompoundSelect[int, str, str, str]:
     return union_all(*found)
 
 
-_SIZES = (_FEW, _MANY)
 _PENDING = dirty.c.mark != _UNREACHED
 _MAY_COME_BACK = exists().where(
     vectors.c.kind == "memory",
@@ -441,13 +442,36 @@ _MAY_COME_BACK = exists().where(
     memories.c.partition_id == vectors.c.partition_id,
     memories.c.status.not_in(TOMBSTONES),
 )
-_BODIES = {size: _bodies(size) for size in _SIZES}
-_MARKS = {size: select(*_place(dirty), dirty.c.mark).where(_among(dirty, size)) for size in _SIZES}
-_UNMARK = {size: delete(dirty).where(_among(dirty, size)) for size in _SIZES}
-_REACHED = {size: delete(dirty).where(_among(dirty, size), ~_PENDING) for size in _SIZES}
-_VECTORS = {size: select(*_place(vectors), vectors.c.vector).where(_of_embedder(size)) for size in _SIZES}
-_DIGESTS = {size: select(*_place(vectors), vectors.c.text_digest).where(_of_embedder(size)) for size in _SIZES}
-_FORGET = {size: delete(vectors).where(_among(vectors, size), ~_MAY_COME_BACK) for size in _SIZES}
+
+
+@cache
+def _marks(size: int) -> Select[Any]:
+    return select(*_place(dirty), dirty.c.mark).where(_among(dirty, size))
+
+
+@cache
+def _unmark(size: int) -> Delete:
+    return delete(dirty).where(_among(dirty, size))
+
+
+@cache
+def _reached(size: int) -> Delete:
+    return delete(dirty).where(_among(dirty, size), ~_PENDING)
+
+
+@cache
+def _vectors(size: int) -> Select[Any]:
+    return select(*_place(vectors), vectors.c.vector).where(_of_embedder(size))
+
+
+@cache
+def _digests(size: int) -> Select[Any]:
+    return select(*_place(vectors), vectors.c.text_digest).where(_of_embedder(size))
+
+
+@cache
+def _forget(size: int) -> Delete:
+    return delete(vectors).where(_among(vectors, size), ~_MAY_COME_BACK)
 
 
 def partition_ids(database: Database) -> list[int]:
