@@ -21,6 +21,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from itertools import product
@@ -45,6 +46,9 @@ from remegraph.models import ChangeSet
 __all__ = ["main", "measure"]
 
 _BATCH = 1_000
+_AT_ONCE = 16
+"""Users who ask at the same time."""
+
 _LATE = 1_000_000
 """Number of the user whose history is not measured, only what it costs to be new."""
 
@@ -69,6 +73,7 @@ def measure(messages: int, users: int, *, rounds: int) -> Cell:
             resident = _resident_mb()
             bucket = RawBucket(home, vectors, max(1, messages // PER_MEMORY // users))
             _recall(kit, talk, watch, bucket, home / "home" / "ledger.sqlite", users=users, rounds=rounds)
+            crowd = _at_once(kit, talk, bucket, home / "home" / "ledger.sqlite", users=users, rounds=rounds)
             _ingest(kit, talk, added, home, rounds)
             return Cell(
                 messages=messages,
@@ -83,6 +88,8 @@ def measure(messages: int, users: int, *, rounds: int) -> Cell:
                 raw_text=watch.timing("raw text"),
                 raw_exact=watch.timing("raw exact"),
                 raw_bucket=watch.timing("raw bucket"),
+                at_once=crowd.timing("recall"),
+                raw_at_once=crowd.timing("raw"),
                 summarize=_summarize(kit, talk),
                 index_rate=index_rate,
                 raw_upserts=bucket.upserts,
@@ -139,6 +146,31 @@ def _recall(
             clock.time("raw bucket", lambda: bucket.query(number, vector))  # noqa: B023
             clock.time("recall", lambda: kit.recall(question, scope=scope))  # noqa: B023
             clock.time("recall messages", lambda: kit.recall(question, scope=scope, depth="messages"))  # noqa: B023
+
+
+def _at_once(kit: MemoryKit, talk: Talk, bucket: RawBucket, ledger: Path, *, users: int, rounds: int) -> Stopwatch:
+    """Let many users ask at the same time: `recall`, and then the raw queries of the same questions."""
+    crowd = Stopwatch()
+    asked = [list(talk.questions(max(5, rounds // 4), users)) for _ in range(_AT_ONCE)]
+
+    def recall(number: int) -> None:
+        for scope, question in asked[number]:
+            crowd.time("recall", lambda: kit.recall(question, scope=scope))  # noqa: B023 - called at once
+
+    def look(number: int) -> None:
+        embedder = HashedEmbedder()
+        with raw_ledger(ledger) as raw:
+            for at, (scope, question) in enumerate(asked[number]):
+                user, vector = scope.user or "", embedder.embed([question])[0]
+                crowd.time("raw", lambda: (raw.full_text(user, question), bucket.query(at, vector)))  # noqa: B023
+
+    for ask in (recall, look):
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(_AT_ONCE)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    return crowd
 
 
 def _ingest(kit: MemoryKit, talk: Talk, watch: Stopwatch, folder: Path, rounds: int) -> None:
