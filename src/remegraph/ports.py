@@ -462,6 +462,8 @@ class Pulse(NamedTuple):
     """Number of its newest event."""
     review: int
     """Number of its newest review."""
+    granted: bool
+    """Whether another agent ever let it read anything."""
 
 
 @dataclass(frozen=True, slots=True)

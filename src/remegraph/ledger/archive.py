@@ -763,7 +763,7 @@ class Archive(UsageLog):
 
         While that is the same, no memory there has changed and no review was added. It costs next to nothing.
         """
-        return self.database.once(("pulse", scope), lambda connection: partition_rows.pulse(connection, scope))
+        return partition_rows.pulse(self.database, scope)
 
     def counts(self, partitions: Sequence[Partition] | None = None) -> Mapping[str, int]:
         """Return row counts by table name, for `stats`."""

@@ -151,6 +151,9 @@ class GrantBook:
 
     def opened(self, scope: Scope) -> Mapping[Partition, Sequence[str]]:
         """Return the ids of all memories that the scope may read by a grant, by where they live."""
+        mine = partition_rows.pulse(self._database, scope).get(scope.partition())
+        if mine is None or not mine.granted:
+            return {}
         return self._database.once(("opened", scope), partial(self._opened, scope))
 
     def _opened(self, scope: Scope, connection: Connection) -> Mapping[Partition, Sequence[str]]:

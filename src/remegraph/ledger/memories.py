@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Any
 
 from sqlalchemy import (
     BindParameter,
-    ColumnElement,
     Connection,
     Row,
     Select,
@@ -128,13 +128,27 @@ _BEGINNING = {  # "g" comes after all that is hexadecimal
         " JOIN memories ON memory_id >= short.value AND memory_id < short.value || 'g'"
     ),
 }
+_HERE: BindParameter[Any] = bindparam("here", expanding=True)
 _HEADS = (
     select(memories.c.id, memories.c.memory_id, memories.c.said_at, memories.c.body)
-    .where(memories.c.partition_id.in_(bindparam("here", expanding=True)))
+    .where(memories.c.partition_id.in_(_HERE))
     .order_by(memories.c.said_at.desc(), memories.c.id)
 )
-_NAMED = _HEADS.where(memories.c.memory_id.in_(bindparam("ids", expanding=True)))
-_NAMED_IN = _NAMED.where(memories.c.status.in_(bindparam("statuses", expanding=True)))
+_CONDITIONS = {
+    "ids": memories.c.memory_id.in_(bindparam("ids", expanding=True)),
+    "statuses": memories.c.status.in_(bindparam("statuses", expanding=True)),
+    "layers": memories.c.layer.in_(bindparam("layers", expanding=True)),
+    "topics": memories.c.topic_id.in_(
+        select(topics.c.id).where(tuple_(topics.c.type, topics.c.target).in_(bindparam("topics", expanding=True)))
+    ),
+    "slots": memories.c.canonical_topic.in_(bindparam("slots", expanding=True)),
+    "blocks": memories.c.id.in_(
+        select(memory_sources.c.memory).where(
+            memory_sources.c.partition_id.in_(_HERE), memory_sources.c.block_id.in_(bindparam("blocks", expanding=True))
+        )
+    ),
+}
+"""What `read` may ask for, by name."""
 _STANDING = (
     select(memories.c.memory_id, *topics.c)
     .join(topics, topics.c.id == memories.c.topic_id)
@@ -158,27 +172,27 @@ def read(
     limit: int | None,
 ) -> tuple[Memory, ...]:
     """Return head versions, newest `said_at` first."""
-    query = _HEADS if ids is None else _NAMED if statuses is None else _NAMED_IN
-    if statuses is not None and ids is None:
-        query = query.where(memories.c.status.in_(statuses))
-    if layers is not None:
-        query = query.where(memories.c.layer.in_(layers))
-    queries = [query]
-    if on is not None:
-        keys = list(dict.fromkeys((topic.type, topic.target) for topic in on))
-        queries = [query.where(memories.c.topic_id.in_(_on(chunk))) for query in queries for chunk in chunks(keys)]
-    if canonical_topics is not None:
-        slots = memories.c.canonical_topic
-        queries = [query.where(slots.in_(chunk)) for query in queries for chunk in chunks(canonical_topics)]
-    if block_ids is not None:
-        queries = [query.where(_from_blocks(places, chunk)) for query in queries for chunk in chunks(block_ids)]
-    asked = {"here": list(places), "statuses": statuses}
-    some = [asked] if ids is None else [{**asked, "ids": chunk} for chunk in chunks(ids)]
-    if limit is not None:
-        queries = [query.limit(limit) for query in queries]
-    found = {row.id: row for query in queries for each in some for row in connection.execute(query, each)}
+    asked: dict[str, Sequence[Any] | None] = {
+        "ids": ids,
+        "statuses": statuses,
+        "layers": layers,
+        "topics": None if on is None else list(dict.fromkeys((topic.type, topic.target) for topic in on)),
+        "slots": canonical_topics,
+        "blocks": block_ids,
+    }
+    given = {name: values for name, values in asked.items() if values is not None}
+    query = _heads(tuple(given), limited=limit is not None)
+    some = product(*([(name, chunk) for chunk in chunks(values)] for name, values in given.items()))
+    here = {"here": list(places), "limit": limit}
+    found = {row.id: row for each in some for row in connection.execute(query, {**here, **dict(each)})}
     newest_first = sorted(found.values(), key=lambda row: (-row.said_at, row.id))
     return tuple(_shown(row.body) for row in newest_first[:limit])
+
+
+@cache
+def _heads(conditions: tuple[str, ...], *, limited: bool) -> Select[Any]:
+    query = _HEADS.where(*(_CONDITIONS[name] for name in conditions))
+    return query.limit(bindparam("limit")) if limited else query
 
 
 def read_full_ids(connection: Connection, names: Sequence[str]) -> tuple[str, ...]:
@@ -193,17 +207,6 @@ def _shown(body: str) -> Memory:
     """Return a memory as it is shown: of one that was forgotten, only that there is one."""
     memory = Memory.from_json(body)
     return silenced(memory) if memory.status == FORGOTTEN else memory
-
-
-def _on(keys: Sequence[tuple[str, str]]) -> Select[int]:
-    return select(topics.c.id).where(tuple_(topics.c.type, topics.c.target).in_(keys))
-
-
-def _from_blocks(places: Mapping[int, Partition], block_ids: Sequence[str]) -> ColumnElement[bool]:
-    sources = select(memory_sources.c.memory).where(
-        memory_sources.c.partition_id.in_(list(places)), memory_sources.c.block_id.in_(block_ids)
-    )
-    return memories.c.id.in_(sources)
 
 
 def read_rules(

@@ -8,16 +8,30 @@ cache up to date. All functions take a connection, and are safe to share between
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from secrets import token_hex
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import ColumnElement, Connection, Engine, Row, Text, bindparam, cast, func, literal, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Row,
+    Text,
+    bindparam,
+    cast,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+)
 
 from remegraph.ledger.database import Database
 from remegraph.ledger.rows import chunks, digest, upsert
-from remegraph.ledger.schema import events, partitions, reviews
+from remegraph.ledger.schema import events, grants, partitions, reviews
 from remegraph.models import Partition, Scope
 from remegraph.models import visible as own_first
 from remegraph.ports import Pulse
@@ -55,6 +69,7 @@ _PULSE = (
             )
             for each in (events, reviews)
         ),
+        exists().where(grants.c.reader_id == partitions.c.id),
     )
     .where(partitions.c.tenant == bindparam("tenant"))
     .where(*(or_(partitions.c[name].is_(None), partitions.c[name] == bindparam(name)) for name in _OPTIONAL))
@@ -120,10 +135,14 @@ def forget(connection: Connection) -> None:
     _CACHES.pop(connection.engine, None)
 
 
-def pulse(connection: Connection, scope: Scope) -> dict[Partition, Pulse]:
-    """Return the numbers of the newest event and review of each partition that the scope may read, its own first."""
+def pulse(database: Database, scope: Scope) -> Mapping[Partition, Pulse]:
+    """Return how far each partition that the scope may read has come, its own first; within a session it is asked once."""
+    return database.once(("pulse", scope), partial(_pulse, scope))
+
+
+def _pulse(scope: Scope, connection: Connection) -> dict[Partition, Pulse]:
     rows = connection.execute(_PULSE, scope.model_dump()).all()
-    found = {partition_of(row): Pulse(*row[-2:]) for row in rows}
+    found = {partition_of(row): Pulse(*row[-3:]) for row in rows}
     _remember(connection, {key_of(partition): row.id for partition, row in zip(found, rows, strict=True)})
     return {partition: found[partition] for partition in own_first(scope, list(found))}
 

@@ -9,7 +9,21 @@ from datetime import datetime
 from itertools import compress, groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, case, delete, func, insert, literal, select, true, union
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    true,
+    union,
+)
 
 from remegraph.errors import NotFoundError
 from remegraph.ledger import partitions as partition_rows
@@ -37,6 +51,21 @@ from remegraph.ports import NewId, Tally
 
 __all__ = ["UsageLog", "call_stats", "read_calls", "record_calls", "without_late_calls"]
 
+_COUNTED = (  # said once: building a statement costs as much as running it
+    select(
+        reviews.c.partition_id,
+        reviews.c.memory_id,
+        func.count(),
+        func.sum(case((reviews.c.kind == "used", 1), else_=0)),
+        func.max(reviews.c.at),
+    )
+    .where(
+        reviews.c.partition_id.in_(bindparam("here", expanding=True)),
+        reviews.c.memory_id.in_(bindparam("ids", expanding=True)),
+    )
+    .group_by(reviews.c.partition_id, reviews.c.memory_id)
+)
+
 
 class UsageLog:
     """Reviews, outcomes of skills, and who shared what: appended, never changed, and no version of any memory."""
@@ -63,17 +92,11 @@ class UsageLog:
     ) -> Mapping[tuple[Partition, str], Reviews]:
         """Return the reviews of these memories, counted, by place and id; those without any are left out."""
         found: dict[tuple[Partition, str], Reviews] = {}
-        used = case((reviews.c.kind == "used", 1), else_=0)
-        key = (reviews.c.partition_id, reviews.c.memory_id)
         with self.database.read() as connection:
             places = partition_rows.known(connection, partitions)
             for chunk in chunks(memory_ids):
-                query = (
-                    select(*key, func.count(), func.sum(used), func.max(reviews.c.at))
-                    .where(reviews.c.partition_id.in_(list(places)), reviews.c.memory_id.in_(chunk))
-                    .group_by(*key)
-                )
-                for number, memory_id, count, uses, last in connection.execute(query):
+                asked = {"here": list(places), "ids": chunk}
+                for number, memory_id, count, uses, last in connection.execute(_COUNTED, asked):
                     counted = Reviews(count=count - uses, used=uses, last=from_micros(last))
                     found[places[number], memory_id] = counted
         return found

@@ -143,13 +143,15 @@ def build_retriever(
     graph.add_conditional_edges("route", steps.after_route, ["sub_agent", "borrow", "fuse"])
     graph.add_edge("sub_agent", "fuse")
     graph.add_edge("borrow", "fuse")
-    graph.add_edge("fuse", "trace_back")
-    if reranker is None:
-        graph.add_edge("trace_back", "assemble")
-    else:
+    last: Literal["rerank", "assemble"] = "assemble"
+    if reranker is not None:
+        last = "rerank"
         graph.add_node("rerank", reranker.rerank, input_schema=Rerankable)
-        graph.add_edge("trace_back", "rerank")
         graph.add_edge("rerank", "assemble")
+    graph.add_conditional_edges(
+        "fuse", lambda state: last if state["depth"] == "memories" else "trace_back", [last, "trace_back"]
+    )
+    graph.add_edge("trace_back", last)
     graph.add_edge("assemble", END)
     return graph.compile(checkpointer=False, name="retriever")
 
@@ -265,6 +267,9 @@ class _Steps:
         return {
             "memories": tuple(sorted(hits, key=lambda hit: (-hit.score, hit.record_id))),
             "entries": tuple(hit for hit in found if hit.kind == "block"),
+            "blocks": (),
+            "messages": (),
+            "traced": (),
             "degraded": (*state["degraded"], *state.get("failures", ())),
         }
 
@@ -285,12 +290,8 @@ class _Steps:
 
     def trace_back(self, state: _State) -> Update:
         """Expand as far as asked: index entries, then raw messages (R10)."""
-        update: Update = {"blocks": (), "messages": (), "traced": ()}
-        if state["depth"] != "memories":
-            update |= self._blocks(state)
-        if state["depth"] == "messages":
-            update |= self._messages(state)
-        return update
+        blocks = self._blocks(state)
+        return blocks | self._messages(state) if state["depth"] == "messages" else blocks
 
     def assemble(self, state: _State) -> Update:
         """Settle which k come first and what comes along with them; write the context, within the token budget."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, delete, func, select, update
 
 from remegraph.errors import DimensionError, EmbedderMismatchError
 from remegraph.ledger.rows import chunks, digest, upsert
@@ -23,9 +23,36 @@ if TYPE_CHECKING:
     from remegraph.ledger.database import Database
     from remegraph.ports import Embedder, Vectors
 
-__all__ = ["HashedEmbedder", "current", "embed", "forget_others", "make_current", "number_of", "require", "units"]
+__all__ = [
+    "HashedEmbedder",
+    "current",
+    "embed",
+    "forget_others",
+    "held",
+    "make_current",
+    "number_of",
+    "require",
+    "units",
+]
 
-_CURRENT = select(embedders.c.id, embedders.c.name, embedders.c.dimension).where(embedders.c.current)
+_NAMED = embedders.c.id, embedders.c.name, embedders.c.dimension
+_CURRENT = select(*_NAMED).where(embedders.c.current)
+_HELD = (
+    select(*_NAMED, vectors.c.kind, func.count().label("vectors"))
+    .outerjoin_from(
+        embedders,
+        vectors,
+        and_(
+            vectors.c.embedder_id == embedders.c.id,
+            vectors.c.partition_id.in_(bindparam("partition_ids", expanding=True)),
+            vectors.c.kind.in_(
+                ("memory", "block", "item")
+            ),  # of messages there are many, and they are not searched here
+        ),
+    )
+    .where(embedders.c.current)
+    .group_by(*_NAMED, vectors.c.kind)
+)
 
 
 def current(connection: Connection) -> Row[int, str, int] | None:
@@ -39,7 +66,22 @@ def require(connection: Connection, embedder: Embedder) -> int:
     Raises:
         EmbedderMismatchError: It is another one.
     """
-    known = current(connection)
+    return _required(current(connection), embedder)
+
+
+def held(connection: Connection, embedder: Embedder, partition_ids: Sequence[int]) -> tuple[int, dict[str, int]]:
+    """Return the number of the ledger's embedder, and how many vectors of it these partitions hold, by kind.
+
+    Those of records that are not live are counted, too.
+
+    Raises:
+        EmbedderMismatchError: It is another one.
+    """
+    rows = connection.execute(_HELD, {"partition_ids": partition_ids}).all()
+    return _required(rows[0] if rows else None, embedder), {row.kind: row.vectors for row in rows if row.kind}
+
+
+def _required(known: Row[*tuple[Any, ...]] | None, embedder: Embedder) -> int:
     if known is None:
         raise EmbedderMismatchError("The ledger has no embedder yet.", "Open its vectors by VectorProjection.open.")
     if (known.name, known.dimension) != (embedder.name, embedder.dimension):

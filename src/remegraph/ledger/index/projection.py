@@ -217,16 +217,16 @@ class VectorProjection:
             patience: How long to wait for the index.
         """
         unit = units(np.asarray(vector)[np.newaxis], 1, self._embedder)[0]
-        embedder_id = self._database.once("embedder", partial(embedders.require, embedder=self._embedder))
         with self._database.read() as connection:
             known = partition_rows.known(connection, partitions)
+            asked = partial(embedders.held, embedder=self._embedder, partition_ids=list(known))
+            embedder_id, held = self._database.once(("vectors", *known), asked, connection)
             search = _Search(embedder_id, known, kind, unit, k, None if allowed is None else frozenset(allowed))
             if k < 1 or kind not in KINDS or not known:
                 return (), "none"
             if self._index is None:
                 return search.exact(connection), "sql"
-            counted = partial(vectors.counts, embedder_id=embedder_id, partition_ids=list(known))
-            if search.size(self._database.once(("vectors", *known), counted, connection)) <= self._exact_limit:
+            if search.size(held) <= self._exact_limit:
                 return search.exact(connection, few=True), "exact"
             homes, dirty = search.homes(connection), search.dirty(connection)
         self._database.away()

@@ -48,7 +48,6 @@ __all__ = [
     "KINDS",
     "Key",
     "count_live",
-    "counts",
     "dirty_keys",
     "embedded_digests",
     "forget",
@@ -279,12 +278,6 @@ def forget(connection: Connection, keys: Sequence[Key]) -> None:
 # ---------------------------------------------------------------------------------------------- search
 
 
-def counts(connection: Connection, embedder_id: int, partition_ids: Iterable[int]) -> dict[str, int]:
-    """Return how many vectors these partitions hold, by kind, those of records that are not live included."""
-    found = connection.execute(_COUNTED, {"embedder_id": embedder_id, "partition_ids": list(partition_ids)})
-    return {row.kind: row.vectors for row in found}
-
-
 def nearest(
     connection: Connection,
     embedder_id: int,
@@ -332,17 +325,6 @@ def _asked_for() -> ColumnElement[bool]:
         vectors.c.kind == bindparam("kind"),
         vectors.c.embedder_id == bindparam("embedder_id"),
     )
-
-
-_COUNTED = (
-    select(vectors.c.kind, func.count().label("vectors"))
-    .where(
-        vectors.c.partition_id.in_(bindparam("partition_ids", expanding=True)),
-        vectors.c.kind.in_(KINDS),
-        vectors.c.embedder_id == bindparam("embedder_id"),
-    )
-    .group_by(vectors.c.kind)
-)
 
 
 def _top(similarities: Vectors, k: int) -> list[int]:
