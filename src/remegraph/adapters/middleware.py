@@ -41,7 +41,7 @@ class MemoryState(AgentState[Any]):
 class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     """Gives an agent memory: `create_agent(model, middleware=[MemoryMiddleware(kit)], context_schema=Scope)`.
 
-    Before the run, what the host edited or went back on since is followed. At its first model call, memory is recalled
+    Before the run, memory follows edits and rewinds that the host made since. At its first model call, memory is recalled
     for the newest words of a person. Each model call gets it as a message of its own before these words: data, without
     the authority of the system prompt, and never part of the state. On later turns it stays where it stood, without what
     was forgotten since, so a provider's prompt cache serves what was sent before. After the run, what was said is

@@ -1,6 +1,6 @@
 """Disputes (G7): each change is compared with what is known, by words, slot and time, never by likeness.
 
-This is the one place where it is decided without a model or a person, whichever door a change comes through. A later value
+Only here are conflicts settled without a model or a person, for every kind of write. A later value
 of a slot replaces the earlier one of the same source; what else is at odds is kept, marked and linked, not resolved (K4).
 """
 
@@ -121,7 +121,7 @@ class Disputes:
         return frozenset(memory.memory_id for memory in given if _person(user) in sources.of(memory))
 
     def _near(self, home: Partition, new: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
-        """Yield each new memory with each that it is held against: of its slot; of items and rules, what came before like it."""
+        """Yield each new memory with each that it is compared with: those of its slot; for items and rules, also similar earlier ones."""
         slots = sorted({memory.canonical_topic for memory in new} - {""})
         crowd = self._archive.memories([home], canonical_topics=slots, statuses=sorted(LIVE)) if slots else ()
         items = [memory for memory in new if in_form(memory) is not None or memory.memory_class == "policy"]
@@ -278,7 +278,7 @@ class _Weighing:
         return is_shared(memory.partition) and not self.changes.at_home
 
     def _join(self, new: Memory, old: Memory) -> None:
-        """Let what is there bear a new memory out that gives its slot the same value: it is no second one."""
+        """Merge a new memory into an old one that gives the slot the same value."""
         change = self.planned[new.memory_id]
         if (
             change.expected_version

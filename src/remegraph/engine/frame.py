@@ -107,7 +107,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def framed_lines(lines: Sequence[str]) -> str:
-    """Return lines of `json_line` in the frame; nothing for none."""
+    """Wrap lines in the memory frame; return nothing if there are none."""
     return "\n".join([_HEAD, *lines, _FOOT]) if lines else ""
 
 
@@ -154,7 +154,7 @@ def record_line(name: str, text: str, day: str = "", marks: Mapping[str, str] | 
 
 
 def short_id(record_id: str) -> str:
-    """Return an id as a context has it: of one that the kit made the beginning, which says in the ledger which one it is."""
+    """Return an id as a context shows it: one that the kit made is cut to 8 characters, by which the ledger finds it."""
     return record_id[:8] if _MADE.fullmatch(record_id) else record_id
 
 

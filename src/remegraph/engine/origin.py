@@ -29,7 +29,7 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
 
 def commands(texts: Iterable[str]) -> bool:
-    """Return whether one of these texts does."""
+    """Return whether any of these texts gives orders to the agent."""
     return any(_pattern().search(_seen(text)) for text in texts)
 
 

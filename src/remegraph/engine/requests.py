@@ -2,8 +2,8 @@
 
 A plain phrase flags a request at once (`engine.telltales`): its words are withheld, with those that it points back to. In
 whatever words it is asked, whoever digests the block names it. Then the writer of the person's topic decides, shown what
-may be meant. What it forgets goes as `engine.retraction` does it, in the change set of the block. What it makes a memory
-of was no request, and is shown again, unless a model named it. What it does nothing about stays withheld: nobody has
+may be meant. What it forgets goes as `engine.retraction` does it, in the change set of the block. If it makes a
+memory of the words, they were no request and are shown again, unless a model named them. What it does nothing about stays withheld: nobody has
 learned it, and the person asked for it to be gone.
 """
 
@@ -415,7 +415,7 @@ def _cites(changes: Iterable[MemoryChange], wishes: Sequence[Wish]) -> bool:
 def _with_held(
     others: Sequence[MemoryChange], held: Mapping[str, tuple[Memory, Memory]], gone: Forgetting
 ) -> Iterator[MemoryChange]:
-    """Yield what a block changes beside, and what requests took from sight and is not meant, back in sight."""
+    """Yield the other changes of a block, and restore memories that were hidden for a request but were not meant."""
     away = {each.memory.memory_id for each in gone.changes if each.action == "delete"}
     for each in others:
         if each.memory.memory_id not in held:

@@ -1,4 +1,7 @@
-"""Which topics a block may go to and a query is about, and how topics are tied (R5, R6, R7): of a block a model says so, and code decides what exists."""
+"""Which topics a block may go to and a query is about, and how topics are tied (R5, R6, R7).
+
+For a block a model chooses the topics; code decides which exist.
+"""
 
 from __future__ import annotations
 

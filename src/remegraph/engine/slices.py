@@ -69,8 +69,8 @@ def cut(tail: Tail, policy: SlicingPolicy, *, close: bool = False, turns: bool =
     waits for more, so that cutting now and again later gives the same blocks as cutting once. A tool call and its
     results are never divided: a call without result holds back what follows, and a block grows over its limit if need
     be. The tail is in the order of recording; its times may go backwards. With `close` the thread ends here, so that
-    nothing waits. With `turns`, turns are not divided either, but for endless ones, and the question that a block
-    begins with the answer to is in that block, too.
+    nothing waits. With `turns`, turns are not divided either, but for endless ones; if a block
+    begins with an answer, its question is in the block, too.
 
     Returns:
         The blocks that are complete; they share such questions, and messages under strategy "length" with an overlap.
@@ -232,7 +232,7 @@ def readable(rows: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
 
 
 def _hidden(row: StoredMessage) -> bool:
-    """Return whether nothing of a message is to be read; what waits for a decision, who decides reads."""
+    """Return whether nothing of a message is to be read. Who decides on a request still reads what waits for it."""
     return row.hidden and (row.text == MARK or any(note.whole and note.reason != "asked" for note in row.withheld))
 
 

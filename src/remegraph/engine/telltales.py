@@ -1,7 +1,7 @@
 """Requests to forget, and the words by which a forgotten statement is recognised, wherever they are said.
 
-Phrases flag the plain forms of a request, in seven languages and scripts (data/requests.toml), and nothing else follows from
-them alone but that words are withheld until somebody has decided. Most requests are worded otherwise; those the model
+Phrases flag the plain forms of a request, in seven languages and scripts (data/requests.toml). A match only withholds the
+words until someone has decided. Most requests are worded otherwise; those the model
 that reads the block names, in whatever language. Words in quotes were said by others.
 
 What gives a statement away are its values, or nearly all of its words together.
@@ -156,7 +156,7 @@ class Telltales:
     Args:
         text: What it says.
         names: Whom it is about, as everything is: they give nothing away.
-        part: Whether it is a clause of more: others say so little, too, so that it counts only where it was said.
+        part: Whether this is a clause only. Short clauses are common, so they count only near where they were said.
     """
 
     text: str

@@ -100,7 +100,7 @@ _SHOWN = ("messages", "blocks", "memories", "topics", "jobs_waiting", "model", "
 """Of `admin.stats`, what a notebook shows."""
 
 _OVERDUE = 50
-"""Places whose conversations are cut where a kit opens, at most: it must not wait long; workers cut those of all."""
+"""Most partitions whose conversations are cut when a kit opens, which must not take long; workers cut those of all."""
 
 
 class MemoryKit:

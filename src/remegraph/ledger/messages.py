@@ -1,4 +1,4 @@
-"""The raw layer: messages in, messages out, to the letter."""
+"""Raw messages: stored and read verbatim."""
 
 from __future__ import annotations
 

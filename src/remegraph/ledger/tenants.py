@@ -53,7 +53,7 @@ _SOON = 1.0
 """Seconds after which a refusal is in the ledger, with all that came meanwhile."""
 
 _Limit = tuple[str, str]
-"""Whose, `tenant` or `user`, and its name in the settings."""
+"""Whose limit it is, `tenant` or `user`, and its name in the settings."""
 
 
 class Tenants:

@@ -67,11 +67,11 @@ def problems(error: ValidationError) -> str:
 
 
 _KEPT = ("type", "description", "enum", "anyOf")
-"""Keywords of a schema that every provider takes which binds a model to it."""
+"""Keywords of JSON Schema that every provider accepts with strict output."""
 
 
 def strict_form(schema: type[BaseModel]) -> dict[str, Any] | None:
-    """Return a schema as providers take it that let a model write nothing else; None where it holds what they do not take.
+    """Return a schema in the form of strict output; None if it cannot be expressed so.
 
     Every field is required, and null where it was optional; nothing else may be given; bounds are checked by who reads.
     """

@@ -202,7 +202,7 @@ class Asker:
         return step.value
 
     def _bind(self, schema: type[BaseModel]) -> Runnable[LanguageModelInput, AIMessage]:
-        """Return what a schema is asked of; to put its form together costs as much as a commit, so it is done once."""
+        """Return the model bound to a schema; kept, as building it costs as much as a commit."""
         if schema not in self._bound:
             self._bound[schema] = self._offered(schema)
         return self._bound[schema]

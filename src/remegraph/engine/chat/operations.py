@@ -264,7 +264,7 @@ class Reader:
     def _founded(
         self, operation: OperationAnswer, evidence: Sequence[Evidence], olds: Sequence[Memory], place: _Place
     ) -> None:
-        """Refuse a text with names, numbers or dates that stand nowhere; ask once about what may be a name, or shares no word.
+        """Refuse a text with names, numbers or dates that no source has; ask once about possible names, or if no word is shared.
 
         Raises:
             InvalidAnswerError: Some are found nowhere; all of them are listed.

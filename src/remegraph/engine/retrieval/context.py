@@ -58,12 +58,13 @@ def assemble(
     notice: str = "",
     question: str = "",
 ) -> Context:
-    """Return what was found as one JSON object per line, in the order given.
+    """Return the text for a prompt: a line for each hit, grouped by subject, oldest first.
 
-    Left out is what says the words of a record before it, of the same day, and a message whose words a memory made of
-    it shows. In brief, so is a message whose sentences an index entry of its day shows, an index entry all sentences of
-    which memories made of it show, and what only asks what is asked now. A line that the budget does not take is left out whole; smaller ones after it may still go in. Messages
-    that follow each other in a thread on one day become one passage, in their order, at the place of the first found.
+    Skipped are a hit that repeats an earlier one of the same day, and a message whose words are shown by a memory made of
+    it. With a `question`, so are a message whose sentences are in an index entry of its day, an index entry whose sentences
+    are all in memories made of it, and a message that only asks what is asked now. A line that does not fit the budget is
+    left out whole; shorter ones after it may still fit. Messages that follow each other in a thread on one day are shown as
+    one passage, where the first of them was found.
 
     Args:
         hits: What was found, best first; one that was shown is not shown again.
@@ -182,7 +183,7 @@ class Sheet:
         return [line.hit for lines in self._groups.values() for line in lines if line.hit is not None]
 
     def text(self) -> str:
-        """Return what was written, by subject, each in time order, as the first of each was found; nothing where nothing was."""
+        """Return what was written, grouped by subject in order of first hit, oldest first; empty if nothing was."""
         lines: list[str] = []
         for (_, about, day), held in sorted(self._groups.items(), key=_order):
             lines += [headline(about, day)] if about else []
