@@ -204,6 +204,7 @@ _HELD: Mapping[str, Callable[[Reader, Block], None]] = {
 def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Reader]:
     """In a folder of its own, which is also where `~` leads."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.setenv("HOME", str(tmp_path))
     for name, content in _FILES.items():
         (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
