@@ -14,12 +14,18 @@ from typing import TYPE_CHECKING, Literal
 from langchain_core.documents import BaseDocumentCompressor
 
 from remegraph.engine.disputes import Disputes
+from remegraph.engine.extractive import ExtractiveThinker
+from remegraph.engine.perception import Perceiver
 from remegraph.engine.redaction import UNREDACTED, RedactingEmbedder, Redactor
+from remegraph.engine.requests import Wishes
+from remegraph.engine.retraction import Retraction
 from remegraph.engine.retrieval.reranker import Reranker
 from remegraph.engine.retrieval.retriever import Retriever, build_retriever
 from remegraph.engine.retrieval.search import Searcher
 from remegraph.engine.routes import at_home, own
 from remegraph.engine.salience import Purpose
+from remegraph.engine.summarizer import Tools, build_summarizer
+from remegraph.engine.tasks import Meter
 from remegraph.errors import IndexOwnedError, MissingExtraError, SetupError
 from remegraph.importers.views import OffRecord, Recent
 from remegraph.kit.health import gauges, pseudonym
@@ -43,21 +49,18 @@ from remegraph.ledger.jobs import Stamps
 from remegraph.ledger.journal import KeyRing, add_key, keys_in
 from remegraph.ledger.store_items import ItemStore
 from remegraph.ledger.tenants import Tenants
+from remegraph.mek.absorption import Absorber
 from remegraph.models import Budget, CallRecord, ChangeSet, Partition, Receipt, Scope
 from remegraph.ports import Attention, Clock, Courier, Embedder, NewId, RetrievalAgent, TokenCounter, VectorIndex
 from remegraph.settings import RecallPolicy, Settings
+from remegraph.skills.tool_guidelines import Guide
 from remegraph.telemetry import Telemetry, telemetry_of
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from remegraph.engine.requests import Wishes
-    from remegraph.engine.retraction import Retraction
     from remegraph.engine.summarizer import Summarizer
-    from remegraph.engine.tasks import Meter
     from remegraph.ledger.jobs import JobQueue
-    from remegraph.mek.absorption import Absorber
-    from remegraph.skills.tool_guidelines import Guide
 
 __all__ = ["INDEX", "OpenOptions", "Parts", "courier_of", "make_home", "open_parts"]
 
@@ -147,8 +150,6 @@ class Parts:
 
     def meter(self, place: Partition, budget: Budget | None = None) -> Meter:
         """Return what counts the calls of an operation on a place, and books them when it is left."""
-        from remegraph.engine.tasks import Meter
-
         return Meter(budget, _PlaceAccount(self.tenants, place))
 
     def own(self, scope: Scope) -> list[Partition]:
@@ -161,7 +162,6 @@ class Parts:
 
     def absorber(self, scope: Scope, *, dry_run: bool = False) -> Absorber:
         """Return what takes offers in for a scope, each held against what is known; a dry run tells what it would do."""
-        from remegraph.mek.absorption import Absorber
 
         def weighed(change: ChangeSet) -> tuple[ChangeSet, Receipt]:
             return self.disputes.weigh(change), Receipt(operation_id=change.operation_id, replayed=False)
@@ -189,15 +189,11 @@ class Parts:
     @cached_property
     def retraction(self) -> Retraction:
         """Forgets, and brings back."""
-        from remegraph.engine.retraction import Retraction
-
         return Retraction(self.archive, self.searcher, self.clock, self.new_id, self.settings)
 
     @cached_property
     def wishes(self) -> Wishes:
         """Withholds what a request to forget may mean, until it is decided."""
-        from remegraph.engine.requests import Wishes
-
         return Wishes(self.archive, self.searcher, self.retraction, self.settings)
 
     @cached_property
@@ -217,10 +213,6 @@ class Parts:
     @cached_property
     def summarizer(self) -> Summarizer:
         """The summariser's graph."""
-        from remegraph.engine.extractive import ExtractiveThinker
-        from remegraph.engine.perception import Perceiver
-        from remegraph.engine.summarizer import Tools, build_summarizer
-
         return build_summarizer(
             Tools(
                 archive=self.archive,
@@ -238,8 +230,6 @@ class Parts:
     @cached_property
     def guide(self) -> Guide:
         """Keeps the guidelines of tools."""
-        from remegraph.skills.tool_guidelines import Guide
-
         return Guide(self.archive, self.clock, self.settings.tools, self.settings.summary.recipe)
 
 

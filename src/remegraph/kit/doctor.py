@@ -11,6 +11,11 @@ from typing import TYPE_CHECKING
 from remegraph.errors import EmbedderMismatchError, JournalKeyError, RemegraphError
 from remegraph.kit.examination import Seen, mended
 from remegraph.kit.kit import FROM_SETTINGS, MemoryKit, _FromSettings
+from remegraph.kit.providers import as_embedder
+from remegraph.ledger.checkup import examine_folder, examine_key, examine_ledger, newest, recorded_embedder
+from remegraph.ledger.connections import lacks_ledger, ledger_url
+from remegraph.ledger.database import Database
+from remegraph.ledger.journal import KEY_FILE
 from remegraph.models import Check, Diagnosis, Finding
 from remegraph.settings import AgentMemorySettings, Settings
 
@@ -78,11 +83,6 @@ def _without_rules(settings: Settings) -> Settings:
 
 def _outside(settings: Settings) -> Iterator[Seen]:
     """Look at the files, without opening a kit; stop where nothing more can be seen."""
-    from remegraph.ledger.checkup import examine_folder, examine_key, examine_ledger, newest
-    from remegraph.ledger.connections import lacks_ledger, ledger_url
-    from remegraph.ledger.database import Database
-    from remegraph.ledger.journal import KEY_FILE
-
     home = settings.home.expanduser()
     if settings.ledger_url is None:
         found = list(examine_folder(home))
@@ -104,8 +104,6 @@ def _outside(settings: Settings) -> Iterator[Seen]:
 
 
 def _upgrade(url: str) -> str:
-    from remegraph.ledger.database import Database
-
     Database.open(url).close()
     return "brought it up to date"
 
@@ -119,11 +117,6 @@ def _embedder(
     settings: Settings, chosen: Embedder | Embeddings | str | None
 ) -> tuple[Embedder | None, Sequence[Finding]]:
     """Return an embedder that the ledger can be opened with, and why it is not the chosen one, if so."""
-    from remegraph.kit.providers import as_embedder
-    from remegraph.ledger.checkup import recorded_embedder
-    from remegraph.ledger.connections import ledger_url
-    from remegraph.ledger.database import Database
-
     with closing(Database.as_it_is(ledger_url(settings))) as database:
         recorded = recorded_embedder(database)
     try:

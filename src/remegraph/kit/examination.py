@@ -10,10 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING, get_args
 
 from remegraph.errors import InputError, RemegraphError, VectorIndexError
+from remegraph.kit.components import INDEX
 from remegraph.kit.context import Facade, twin
-from remegraph.kit.probes import INDEX, LEDGER, answered, queue_of
+from remegraph.kit.probes import INDEX_SECONDS, LEDGER_SECONDS, answered, queue_of
 from remegraph.kit.validation import check_text
 from remegraph.kit.worker import FOREIGN, KINDS
+from remegraph.ledger.checkup import newest
+from remegraph.ledger.files import holder
+from remegraph.ledger.index.chroma import stranded
 from remegraph.models import (
     BackgroundJob,
     Check,
@@ -89,10 +93,6 @@ class Examination(Facade, ABC):
         yield from _clock(parts)
 
     def _owner(self, parts: Parts) -> Iterator[Seen]:
-        from remegraph.kit.components import INDEX
-        from remegraph.ledger.files import holder
-        from remegraph.ledger.index.chroma import stranded
-
         if not parts.has_index and (error := stranded()):
             yield _finding("owner", "warning", f"{error.what} It recalls from SQL.", error.cure)
         elif not parts.has_index:
@@ -170,7 +170,7 @@ class Examination(Facade, ABC):
 
         Nothing else is asked, and nothing is raised.
         """
-        _, problem = answered(self._ping, None, LEDGER)
+        _, problem = answered(self._ping, None, LEDGER_SECONDS)
         return not problem
 
     aready = twin(ready)
@@ -184,8 +184,8 @@ class Examination(Facade, ABC):
         The ledger has two seconds to answer, the index one. What is wrong is told, and never raised.
         """
         parts = self._parts()
-        queue, problem = answered(partial(queue_of, parts.archive.database, parts.jobs), QueueDepth(), LEDGER)
-        _, silent = answered(parts.projection.ping, None, INDEX)
+        queue, problem = answered(partial(queue_of, parts.archive.database, parts.jobs), QueueDepth(), LEDGER_SECONDS)
+        _, silent = answered(parts.projection.ping, None, INDEX_SECONDS)
         return HealthReport(
             ledger="sqlite" if parts.archive.database.is_sqlite else "postgresql",
             ready=not problem,
@@ -329,8 +329,6 @@ def _unread(parts: Parts) -> Iterator[Seen]:
 
 def _clock(parts: Parts) -> Iterator[Seen]:
     """Look whether the ledger knows a later time than this machine does."""
-    from remegraph.ledger.checkup import newest
-
     last, now = newest(parts.archive.database), parts.clock()
     if last is not None and last > now + _SKEW:
         what = (

@@ -7,6 +7,8 @@ from datetime import tzinfo
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from langgraph.store.base import BaseStore
+
 from remegraph.engine.routes import home
 from remegraph.errors import CancelledError, ConflictError, ErasedError, InputError, ScopeError
 from remegraph.importers.memories import Importing, read_langmem, read_mem0, read_values, store_items
@@ -15,8 +17,6 @@ from remegraph.kit.validation import File, actor_of, check_text, library, path_o
 from remegraph.models import ForeignMemory, Imported, Progress, Scope
 
 if TYPE_CHECKING:
-    from langgraph.store.base import BaseStore
-
     from remegraph.importers.memories import Export
     from remegraph.kit.summary_loop import OnProgress
     from remegraph.kit.worker import Cancel
@@ -103,8 +103,6 @@ class Imports(Facade):
             CancelledError: `cancel` said so. What was taken in stays; the next import goes on.
             ConflictError: Other changes came first, again and again.
         """
-        from langgraph.store.base import BaseStore
-
         if isinstance(prefix, str):
             raise InputError("prefix is one text.", "Give a list of labels.")
         check_text(**{f"prefix[{at}]": label for at, label in enumerate(prefix)})

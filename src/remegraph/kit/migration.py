@@ -5,14 +5,15 @@ from __future__ import annotations
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
 from remegraph.errors import SchemaTooOldError
+from remegraph.kit.components import courier_of, make_home
+from remegraph.ledger import migrations
+from remegraph.ledger.connections import lacks_ledger, ledger_url
+from remegraph.ledger.database import Database
+from remegraph.ledger.index import choice
 from remegraph.models import Migration, MigrationStep
 from remegraph.settings import Settings
-
-if TYPE_CHECKING:
-    from remegraph.ledger.database import Database
 
 __all__ = ["migrate"]
 
@@ -32,12 +33,6 @@ def migrate(settings: Settings, *, apply: bool = False) -> Migration:
         SchemaTooNewError: A newer remegraph wrote it.
         SetupError: The ledger cannot be used, or no release wrote it.
     """
-    from remegraph.kit.components import courier_of, make_home
-    from remegraph.ledger import migrations
-    from remegraph.ledger.connections import lacks_ledger, ledger_url
-    from remegraph.ledger.database import Database
-    from remegraph.ledger.index import choice
-
     made = settings.ledger_url is None and lacks_ledger(settings.home.expanduser())
     with closing(Database.as_it_is(_IN_MEMORY if made else ledger_url(settings))) as database:
         with database.read() as connection:
@@ -56,8 +51,6 @@ def migrate(settings: Settings, *, apply: bool = False) -> Migration:
 
 
 def _lacks_courier(settings: Settings, database: Database) -> bool:
-    from remegraph.kit.components import courier_of
-
     try:
         courier_of(settings.evolve(migrate="never"), database, _NOW)
     except SchemaTooOldError:

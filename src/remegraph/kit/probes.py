@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from remegraph.ledger.jobs import JobQueue
     from remegraph.settings import Settings
 
-__all__ = ["INDEX", "LEDGER", "LifeSign", "answered", "health", "queue_of", "workers"]
+__all__ = ["INDEX_SECONDS", "LEDGER_SECONDS", "LifeSign", "answered", "health", "queue_of", "workers"]
 
-LEDGER, INDEX = 2.0, 1.0
+LEDGER_SECONDS, INDEX_SECONDS = 2.0, 1.0
 """Seconds in which the ledger must answer, and the index."""
 
 T = TypeVar("T")
@@ -77,13 +77,13 @@ def health(settings: Settings) -> HealthReport:
     else:  # what it takes to import and to set up is not the ledger's time
         with closing(database):
             jobs = JobQueue(database, _NOW, Stamps(settings))
-            queue, problem = answered(partial(queue_of, database, jobs), queue, LEDGER)
+            queue, problem = answered(partial(queue_of, database, jobs), queue, LEDGER_SECONDS)
     index: Literal["chroma", "pgvector", "embedded", "down"] = "embedded"
     silent = ""
     if settings.index == "pgvector":
         index = "down" if problem else "pgvector"
     elif settings.chroma_url is not None:
-        _, silent = answered(partial(_greet, settings.chroma_url), None, INDEX)
+        _, silent = answered(partial(_greet, settings.chroma_url), None, INDEX_SECONDS)
         index = "down" if silent else "chroma"
     return HealthReport(
         ledger="sqlite" if url is None or url.startswith("sqlite") else "postgresql",
@@ -112,7 +112,7 @@ def _greet(url: str) -> None:
     """
     parsed = urlsplit(url if "://" in url else f"http://{url}")
     connection = HTTPSConnection if parsed.scheme == "https" else HTTPConnection
-    with closing(connection(parsed.hostname or "", parsed.port, timeout=INDEX)) as opened:
+    with closing(connection(parsed.hostname or "", parsed.port, timeout=INDEX_SECONDS)) as opened:
         opened.request("GET", "/api/v2/heartbeat")
         status = opened.getresponse().status
     if status != 200:

@@ -15,10 +15,12 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from remegraph.deadlines import Gate
+from remegraph.engine.chat.model_call import Asker
+from remegraph.engine.extractive import ExtractiveThinker
 from remegraph.engine.nodes import provider_failure
 from remegraph.engine.salience import Purpose, salience
 from remegraph.engine.schemas import Schemas
-from remegraph.engine.tasks import OwnerRules
+from remegraph.engine.tasks import OwnerRules, Voice
 from remegraph.errors import DimensionError, InputError, MissingExtraError, SetupError
 from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.prompts import Prompt, template
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from numpy.typing import NDArray
 
-    from remegraph.engine.chat.model_call import Asker
     from remegraph.engine.tasks import Meter, Thinker
     from remegraph.ports import Attention, Concluder, Embedder, Generalizer, TokenCounter, Vectors
 
@@ -381,8 +382,6 @@ class Thinkers:
 
     def _thinker(self, mind: _Mind) -> Thinker:
         from remegraph.engine.chat.modelled import ModelThinker
-        from remegraph.engine.extractive import ExtractiveThinker
-        from remegraph.engine.tasks import Voice
 
         if mind.model is None:
             return ExtractiveThinker()
@@ -397,8 +396,6 @@ class Thinkers:
         )
 
     def _asker(self, model: BaseChatModel) -> Asker:
-        from remegraph.engine.chat.model_call import Asker
-
         policy = self._policy
         return Asker(
             model,

@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from sqlalchemy.exc import DataError, IntegrityError
+
 from remegraph.errors import InputError, SetupError
 from remegraph.kit.health import Health
 from remegraph.kit.validation import check_numbers, check_text
@@ -106,8 +108,6 @@ class Notes(ABC, Generic[T]):
 
     def _written(self, part: Sequence[T]) -> bool:
         """Write these down; return false where one of them is at fault, which is reported once it is alone."""
-        from sqlalchemy.exc import DataError, IntegrityError
-
         try:
             self._write(part)
         except (OverflowError, TypeError, ValueError, DataError, IntegrityError) as error:
