@@ -22,7 +22,7 @@ from evals._figures import Figure, explain_data, finish
 from evals._rankers import bm25_ranker
 from evals._records import Store
 from evals._stores import stores
-from remegraph.retention.active_tier import drawn_on
+from remegraph.retention.working_memory import drawn_on
 
 __all__ = ["figures", "main"]
 

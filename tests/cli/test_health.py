@@ -17,7 +17,8 @@ import pytest
 from conftest import Figure
 from remegraph import MemoryKit, Settings
 from remegraph.errors import SchemaTooNewError
-from remegraph.kit import background, probes
+from remegraph.kit import background
+from remegraph.kit import health as probes
 from remegraph.ledger.database import Database
 from remegraph.testing import InMemoryVectorIndex
 from tests.cli.conftest import Run

@@ -16,8 +16,9 @@ from sqlalchemy import make_url
 from evals._servers import postgres_tool
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.errors import SchemaTooOldError, SetupError
-from remegraph.kit import OpenOptions, probes
-from remegraph.kit.migration import migrate
+from remegraph.kit import OpenOptions
+from remegraph.kit import health as probes
+from remegraph.kit.doctor import migrate
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import pgvector
 from remegraph.ledger.index.embedders import HashedEmbedder

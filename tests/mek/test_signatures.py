@@ -107,7 +107,7 @@ def test_without_the_extra_a_kit_opens_and_what_signs_says_what_to_install(tmp_p
         "import remegraph\n"
         "from remegraph.errors import MissingExtraError\n"
         f"remegraph.MemoryKit.open({str(tmp_path)!r}, model=None, embedder=None).close()\n"
-        "import remegraph.cli.packs\n"
+        "import remegraph.cli.sharing\n"
         "from remegraph.mek.items import SigningKey\n"
         "try:\n    SigningKey.generate()\nexcept MissingExtraError as error:\n    print(error)\n"
     )

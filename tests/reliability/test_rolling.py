@@ -20,7 +20,7 @@ import pytest
 
 from conftest import Figure
 from remegraph import MemoryKit
-from remegraph.kit.migration import migrate
+from remegraph.kit.doctor import migrate
 from remegraph.testing import InMemoryVectorIndex
 from tests.reliability.host import ROOT
 from tests.reliability.released import WIDER, wider

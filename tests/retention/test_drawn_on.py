@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remegraph.retention.active_tier import drawn_on
+from remegraph.retention.working_memory import drawn_on
 
 pytestmark = pytest.mark.requirement("G10")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from remegraph.models import Access, Memory, Partition, Topic
 from remegraph.models.standing import always_active
-from remegraph.retention.active_tier import MEMORY_OF_USE, standing, tier_of
+from remegraph.retention.working_memory import MEMORY_OF_USE, standing, tier_of
 from tests.talk import NOON
 
 pytestmark = pytest.mark.requirement("K2")

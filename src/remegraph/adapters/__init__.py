@@ -13,7 +13,7 @@ from remegraph.errors import MissingExtraError
 if TYPE_CHECKING:
     from remegraph.adapters.answers import checked_arguments
     from remegraph.adapters.chains import MemoryRetriever, MessageHistory
-    from remegraph.adapters.events import MemoryCaptured, MemoryEvent, MemoryFailed, MemoryRecalled
+    from remegraph.adapters.conversation_memory import MemoryCaptured, MemoryEvent, MemoryFailed, MemoryRecalled
     from remegraph.adapters.middleware import MemoryMiddleware
     from remegraph.adapters.nodes import Recalled, capture_node, memory_node, recall_node, until_answered, with_memory
     from remegraph.adapters.notes import inject

@@ -15,7 +15,7 @@ from langchain_core.messages import ToolMessage
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
-from remegraph.adapters.events import HostGuard
+from remegraph.adapters.conversation_memory import HostGuard
 from remegraph.adapters.scopes import MemoryMode, ScopeSource, memory_mode, resolve_scope, usual_mode
 from remegraph.kit import MemoryKit
 from remegraph.models import Scope

@@ -88,13 +88,15 @@ _COMMANDS: Mapping[str, _Command] = {
     ),
     "share": _Command(
         _SHARE,
-        "remegraph.cli.sharing:app",
+        "remegraph.cli.sharing:share",
         "What agents share: grants to read, and proposals for all agents of a user.",
     ),
-    "pack": _Command(_SHARE, "remegraph.cli.packs:app", "Memories in a file: for another home, or for other agents."),
+    "pack": _Command(
+        _SHARE, "remegraph.cli.sharing:pack", "Memories in a file: for another home, or for other agents."
+    ),
     "review": _Command(
         _KEEP,
-        "remegraph.cli.review:app",
+        "remegraph.cli.lifecycle:review",
         "What a person decides: memories that contradict each other, and those of tools, documents and strangers, "
         "which nothing recalls until they are approved.",
     ),

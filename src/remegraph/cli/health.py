@@ -8,7 +8,7 @@ import typer
 from typer import Option
 
 from remegraph.cli.command import Session, Views, counted, lines, of_home
-from remegraph.kit import probes
+from remegraph.kit import health as probes
 from remegraph.models import HealthReport, WorkerSign
 from remegraph.settings import Settings
 

@@ -1,9 +1,13 @@
-"""Commands about the life of memories: state one, how one came about, what changed, what fades, what is made of many."""
+"""Commands about the life of memories, and for what a person decides.
+
+State one, how one came about, what changed, what fades, what is made of many; which of two that contradict each other holds,
+and what waits for approval.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, cast
+from typing import Annotated, cast, get_args
 
 from rich.text import Text
 from rich.tree import Tree
@@ -16,6 +20,8 @@ from remegraph.cli.command import (
     Session,
     Views,
     counted,
+    first_match,
+    group,
     lines,
     minute,
     nothing,
@@ -27,12 +33,12 @@ from remegraph.cli.command import (
     state_of,
     table,
 )
-from remegraph.cli.options import DryRun, MemoryId, Model, Timezone
+from remegraph.cli.options import By, DryRun, MemoryId, Model, Note, Timezone
 from remegraph.cli.recall import memory, memory_list, skill_table, trace_tree
 from remegraph.kit import SaveOptions
-from remegraph.models import Scope
+from remegraph.models import Conflict, ConflictKind, ConflictState, Decision, Memory, Scope
 
-__all__ = ["maintenance_tables", "memory"]
+__all__ = ["maintenance_tables", "memory", "review"]
 
 _Number = Annotated[int, Argument(min=1, help="Number of a version.", show_default=False)]
 
@@ -202,7 +208,7 @@ def restore(
     session.show(found, *memory_list([found]))
 
 
-# ----------------------------------------------------------------------------------------------- what is shown
+# ------------------------------------------------------------------------------------------- what is shown
 
 
 def maintenance_tables(found: models.Maintenance) -> Views:
@@ -297,3 +303,91 @@ def _version(note: models.VersionNote, quotes: Sequence[models.Quote]) -> Text:
     for quote in quotes:
         shown.append(f"\n   “{shortened(quote.words)}”", style="italic")
     return shown
+
+
+# ------------------------------------------------------------------------------------------- what a person decides
+
+
+review = group()
+
+_ALL: Sequence[ConflictKind] = get_args(ConflictKind)
+_SHORT = 6
+"""Characters of a conflict's id that are shown; `resolve` takes them."""
+
+
+@of_scope(review)
+def conflicts(
+    session: Session,
+    scope: Scope,
+    *,
+    state: Annotated[ConflictState, Option("--state", help="open: to be decided; resolved: decided.")] = "open",
+    every: Annotated[bool, Option("--all", help="Also pairs of which one says all that the other says.")] = False,
+) -> None:
+    """List memories that contradict each other, side by side."""
+    kinds: Sequence[ConflictKind] = _ALL if every else ["contradiction"]
+    found = session.kit().conflicts.list(scope=scope, state=state, kinds=kinds)
+    session.show(found, *_conflicts(found))
+
+
+@of_scope(review)
+def resolve(
+    session: Session,
+    scope: Scope,
+    conflict_id: Annotated[str, Argument(help="The conflict: its id, or the beginning of it.", metavar="ID")],
+    decision: Annotated[Decision, Argument(help="What becomes of the two.")],
+    *,
+    by: By = "",
+    note: Note = "",
+    keep: Annotated[
+        str,
+        Option(
+            "--keep", help="Id of the memory that stays, of supersede and merge; else the newer.", show_default=False
+        ),
+    ] = "",
+) -> None:
+    """Decide a conflict. No version is lost, and the journal records who decided what, and why."""
+    facade = session.kit().conflicts
+    known = (each.conflict_id for each in facade.list(scope=scope, kinds=_ALL))
+    name, keep = first_match(known, conflict_id, "conflicts"), session.memory_id(scope, keep)
+    found = facade.resolve(name, decision, scope=scope, by=by or scope.user, note=note, keep=keep)
+    session.show(found, *_conflicts([found]))
+
+
+def _conflicts(found: Sequence[Conflict]) -> Views:
+    """Show conflicts, each with both memories, and what was decided."""
+
+    def side(each: Memory) -> Text:
+        return Text.assemble(plain(each.content), " ", state_of(each.status), (f" {each.memory_id[:SHORT_ID]}", "dim"))
+
+    def row(each: Conflict) -> tuple[object, ...]:
+        outcome = each.reason if each.state == "open" else "over: one of the two is gone"
+        if decided := each.decided:
+            note = f": {decided.note}" if decided.note else ""
+            outcome = f"{decided.decision} by {decided.by}, {minute(decided.at)}{note}"
+        what = each.kind if each.certain else f"{each.kind}?"
+        return each.conflict_id[:_SHORT], what, side(each.older), side(each.newer), outcome
+
+    return table(found, ("!id", "what", "older", "newer", "in what, or decided"), row, empty="No conflicts.")
+
+
+@of_scope(review)
+def waiting(session: Session, scope: Scope) -> None:
+    """List what waits for approval."""
+    found = session.kit().knowledge.waiting(scope=scope)
+    session.show(found, *memory_list(found))
+
+
+@of_scope(review)
+def approve(session: Session, scope: Scope, memory_id: MemoryId, *, by: By = "", note: Note = "") -> None:
+    """Let a memory hold. It is believed no more than before, and its links stay disarmed."""
+    name = session.memory_id(scope, memory_id)
+    found = session.kit().knowledge.approve(name, scope=scope, by=by or scope.user, note=note)
+    session.show(found, *memory_list([found]))
+
+
+@of_scope(review)
+def reject(session: Session, scope: Scope, memory_id: MemoryId, *, by: By = "", note: Note = "") -> None:
+    """Delete a memory that waits."""
+    name = session.memory_id(scope, memory_id)
+    found = session.kit().knowledge.reject(name, scope=scope, by=by or scope.user, note=note)
+    session.show(found, *memory_list([found]))

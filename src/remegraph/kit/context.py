@@ -19,8 +19,7 @@ from remegraph.kit.validation import library, required
 from remegraph.kit.worker import Worker
 from remegraph.kit.write_buffers import CallBuffer, ReviewBuffer, ShownBuffer
 from remegraph.models import Partition, Scope
-from remegraph.retention.active_tier import ActiveTier
-from remegraph.retention.working_memory import SensoryBuffer, WorkingMemory
+from remegraph.retention.working_memory import ActiveTier, SensoryBuffer, WorkingMemory
 from remegraph.settings import LifecyclePolicy, Settings
 from remegraph.telemetry import event
 

@@ -1,22 +1,30 @@
-"""Looks for whatever is wrong with a home, from outside: it may be one that no kit can open."""
+"""A home seen from outside, as it may be one that no kit can open: what is wrong with it, and bringing its schema up to date.
+
+The schema is brought up to date by whoever may change tables, before those come who may not.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from remegraph.errors import EmbedderMismatchError, JournalKeyError, RemegraphError
+from remegraph.errors import EmbedderMismatchError, JournalKeyError, RemegraphError, SchemaTooOldError
+from remegraph.kit.components import courier_of, make_home
 from remegraph.kit.examination import Seen, mended
 from remegraph.kit.kit import FROM_SETTINGS, MemoryKit, _FromSettings
 from remegraph.kit.providers import as_embedder
+from remegraph.ledger import migrations
 from remegraph.ledger.checkup import examine_folder, examine_key, examine_ledger, newest, recorded_embedder
 from remegraph.ledger.connections import lacks_ledger, ledger_url
 from remegraph.ledger.database import Database
+from remegraph.ledger.index import choice
 from remegraph.ledger.journal import KEY_FILE
-from remegraph.models import Check, Diagnosis, Finding
+from remegraph.models import Check, Diagnosis, Finding, Migration, MigrationStep
 from remegraph.settings import AgentMemorySettings, Settings
 
 if TYPE_CHECKING:
@@ -24,7 +32,7 @@ if TYPE_CHECKING:
 
     from remegraph.ports import Clock, Embedder, VectorIndex, Vectors
 
-__all__ = ["diagnose"]
+__all__ = ["diagnose", "migrate"]
 
 _OUTSIDE: tuple[Check, ...] = ("home", "disk", "key", "ledger", "schema")
 
@@ -142,3 +150,47 @@ class _StandIn:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         raise EmbedderMismatchError(f"{len(texts)} texts need a vector of {self.name}, which is not here.")
+
+
+# ------------------------------------------------------------------------------------------- the schema
+
+
+_IN_MEMORY = "sqlite://"
+_COURIER = MigrationStep(revision="procrastinate", what="The tables of procrastinate.", adds_only=True)
+_NOW = partial(datetime.now, UTC)
+
+
+def migrate(settings: Settings, *, apply: bool = False) -> Migration:
+    """Say what a ledger lacks to have the schema of this release, and bring it up to date where that is asked for.
+
+    Args:
+        settings: What a kit would be opened with.
+        apply: Do it: each step in the one transaction of all, or none. Nothing is changed otherwise.
+
+    Raises:
+        SchemaTooNewError: A newer remegraph wrote it.
+        SetupError: The ledger cannot be used, or no release wrote it.
+    """
+    made = settings.ledger_url is None and lacks_ledger(settings.home.expanduser())
+    with closing(Database.as_it_is(_IN_MEMORY if made else ledger_url(settings))) as database:
+        with database.read() as connection:
+            found, lacking = migrations.recorded(connection), migrations.pending(connection)
+        steps = [MigrationStep(revision=name, what=what, adds_only="." in name) for name, what in lacking]
+        steps += [_COURIER] if _lacks_courier(settings, database) else []
+        if lacks := choice.lacking(settings, database):
+            steps.append(MigrationStep(revision="pgvector", what=lacks, adds_only=True))
+    if apply and steps:
+        if made:
+            make_home(settings.home.expanduser())
+        with closing(Database.open(ledger_url(settings), settings.pool)) as database:
+            courier_of(settings.evolve(migrate="auto"), database, _NOW)
+            choice.complete(settings, database)
+    return Migration(found=found, needed=migrations.HEAD, steps=tuple(steps), applied=apply)
+
+
+def _lacks_courier(settings: Settings, database: Database) -> bool:
+    try:
+        courier_of(settings.evolve(migrate="never"), database, _NOW)
+    except SchemaTooOldError:
+        return True
+    return False

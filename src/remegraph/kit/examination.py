@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, get_args
 from remegraph.errors import InputError, RemegraphError, VectorIndexError
 from remegraph.kit.components import INDEX
 from remegraph.kit.context import Facade, twin
-from remegraph.kit.probes import INDEX_SECONDS, LEDGER_SECONDS, answered, queue_of
+from remegraph.kit.health import INDEX_SECONDS, LEDGER_SECONDS, answered, queue_of
 from remegraph.kit.validation import check_text
 from remegraph.kit.worker import FOREIGN, KINDS
 from remegraph.ledger.checkup import newest

@@ -26,11 +26,11 @@ from remegraph.models import (
     Scope,
     Weight,
 )
-from remegraph.retention.active_tier import drawn_on, pin
 from remegraph.retention.consolidation import consolidate
 from remegraph.retention.forgetting import forecast, retained
 from remegraph.retention.maintenance import Fading as FadeSteps
 from remegraph.retention.maintenance import Folding, Round, maintain
+from remegraph.retention.working_memory import drawn_on, pin
 
 if TYPE_CHECKING:
     from remegraph.engine.tasks import Meter

@@ -31,8 +31,8 @@ from remegraph.models import (
 from remegraph.models.quotes import quoted
 from remegraph.models.skills import is_skill
 from remegraph.models.standing import TOMBSTONES
-from remegraph.retention.active_tier import tier_of
 from remegraph.retention.forgetting import retained
+from remegraph.retention.working_memory import tier_of
 from remegraph.skills.choice import figures
 
 __all__ = ["Sources", "explain", "held", "metadata", "trace"]

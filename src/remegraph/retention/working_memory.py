@@ -1,28 +1,53 @@
-"""The sensory buffer and working memory of an agent, in the process and nowhere else.
+"""What is at hand without a query: the sensory buffer and working memory of an agent, and the active tier of a scope.
 
-The buffer holds streaming events for seconds. It says how new one is, and never what it holds: no vector, no link, no row.
-What deserves attention goes on to working memory, the few chunks held for a task. No agent reaches another's, no task
-another task's; a finished task leaves nothing.
+The buffer and working memory are in the process and nowhere else. The buffer holds streaming events for seconds. It says how
+new one is, and never what it holds: no vector, no link, no row. What deserves attention goes on to working memory, the few
+chunks held for a task. No agent reaches another's, no task another task's; a finished task leaves nothing.
+
+The active tier (MEK, 2.1.2; K2) is the few memories held ready. A memory goes up by use and down by time. Each review is
+worth a point, two where an answer drew on it, times .5 and its importance; half of that is gone after each week. From 6
+points on a memory is active, until less than 2 are left: the gap between the two keeps it from going up and down with every
+question, and no burst of use counts more than 12. Core rules are always active. `activate` and `deactivate` overrule all
+that. Half-life, points and bounds are our own choice: the protocol says only "most relevant to the current task or most
+frequently accessed". It follows from the ledger and the time, so a restart computes the same. A result serves until the
+ledger's journal or its reviews go on, whoever wrote them, or until the next memory is due to leave.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from collections.abc import Callable, Collection
+import math
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from remegraph.engine.salience import telling_words
 from remegraph.errors import NotFoundError
-from remegraph.models import Chunk, Eviction, Partition
-from remegraph.ports import Clock, NewId
-from remegraph.settings import SensoryPolicy, WorkingPolicy
+from remegraph.models import LIVE, Access, ChangeSet, Chunk, Eviction, Memory, Partition, Scope, Tier
+from remegraph.models.standing import always_active, recency_decay
+from remegraph.models.supersession import revision
+from remegraph.ports import Clock, NewId, Pulse
+from remegraph.settings import SensoryPolicy, Settings, WorkingPolicy
 from remegraph.text.scripts import folded
 from remegraph.text.tokens import estimate_tokens
 
-__all__ = ["Desk", "SensoryBuffer", "WorkingMemory"]
+if TYPE_CHECKING:
+    from remegraph.ledger.archive import Archive
 
+__all__ = [
+    "MEMORY_OF_USE",
+    "ActiveTier",
+    "Desk",
+    "SensoryBuffer",
+    "Standing",
+    "WorkingMemory",
+    "drawn_on",
+    "pin",
+    "standing",
+    "tier_of",
+]
 
 Score = Callable[[list[str]], float]
 """Scores an event, given the texts of those before it."""
@@ -215,3 +240,165 @@ def _chunk(held: _Held, among: list[_Held]) -> Chunk:
         rehearsals=held.rehearsals,
         links=tuple(each.chunk_id for each in among if each is not held and not held.words.isdisjoint(each.words)),
     )
+
+
+# ------------------------------------------------------------------------------------------- the active tier
+
+_HALF_LIFE = 7
+_UP, _DOWN, _MOST = 6.0, 2.0, 12.0
+_DAY = timedelta(days=1)
+
+MEMORY_OF_USE = _HALF_LIFE * math.log2(_MOST / _DOWN) * _DAY
+"""A memory that was not reviewed for so long cannot be active by use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether a memory is active, and until when if nothing happens."""
+
+    active: bool
+    points: float = 0.0
+    until: datetime | None = None
+
+
+def standing(memory: Memory, reviews: Sequence[Access], at: datetime) -> Standing:
+    """Return the tier of a memory at a time; the same from the same log, whoever computes it and how often.
+
+    The reviews come oldest first.
+    """
+    if always_active(memory):
+        return Standing(active=True, points=_MOST)
+    if not memory.live or memory.resident is False:
+        return Standing(active=False)
+    active, points, last = False, 0.0, None
+    for time, used in reviews:
+        if time > at:
+            break
+        points = _left(points, last, time)
+        active = active and points >= _DOWN
+        points = min(points + (2 if used else 1) * (0.5 + memory.importance), _MOST)
+        active = active or points >= _UP
+        last = time
+    left = _left(points, last, at)
+    if not active or last is None or left < _DOWN:
+        return Standing(active=False, points=left)
+    return Standing(active=True, points=left, until=last + _HALF_LIFE * math.log2(points / _DOWN) * _DAY)
+
+
+def _left(points: float, since: datetime | None, at: datetime) -> float:
+    return points * recency_decay((at - since) / _DAY, _HALF_LIFE) if since is not None else points
+
+
+def tier_of(memory: Memory, *, active: bool, derived: bool) -> Tier:
+    """Return the tier that a memory is in."""
+    if active:
+        return "active"
+    condensed = memory.layer == "procedural" or (memory.layer == "long_term" and derived)
+    return "compressed" if condensed else "long_term"
+
+
+_SCOPES = 1000
+"""Scopes held at once; the one idle longest goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    pulse: Mapping[Partition, Pulse]
+    since: datetime
+    until: datetime | None
+    memories: tuple[Memory, ...]
+
+    def serves(self, pulse: Mapping[Partition, Pulse], now: datetime) -> bool:
+        return self.pulse == pulse and self.since <= now and (self.until is None or now < self.until)
+
+
+class ActiveTier:
+    """The active memories of all scopes. Use it from any thread."""
+
+    def __init__(self, archive: Archive, settings: Settings, clock: Clock) -> None:
+        self._archive = archive
+        self._settings = settings
+        self._clock = clock
+        self._lock = Lock()
+        self._held: OrderedDict[Scope, _Snapshot] = OrderedDict()
+
+    def of(self, scope: Scope) -> tuple[Memory, ...]:
+        """Return the active memories of a scope: permanent ones by importance, then the most used."""
+        now, pulse = self._clock(), self._archive.pulse(scope)
+        with self._lock:
+            held = self._held.get(scope)
+        if held is None or not held.serves(pulse, now):
+            held = self._computed(pulse, now, self._settings.for_agent(scope.agent).lifecycle.active_entries)
+        with self._lock:
+            self._held[scope] = held
+            self._held.move_to_end(scope)
+            while len(self._held) > _SCOPES:
+                self._held.popitem(last=False)
+        return held.memories
+
+    def _computed(self, pulse: Mapping[Partition, Pulse], now: datetime, most: int) -> _Snapshot:
+        partitions = list(pulse)
+        ids = self._archive.in_use(partitions, since=now - MEMORY_OF_USE) if most else ()
+        found = self._archive.memories(partitions, ids=ids, statuses=sorted(LIVE)) if ids else ()
+        known = self._archive.accesses(partitions, [memory.memory_id for memory in found]) if found else {}
+        stand = [(memory, standing(memory, known[memory.partition, memory.memory_id][1:], now)) for memory in found]
+        active = [(memory, each) for memory, each in stand if each.active]
+        active.sort(key=lambda pair: (-pair[1].points, -pair[0].importance, pair[0].memory_id))
+        ends = [each.until for _, each in active if each.until is not None]
+        return _Snapshot(pulse, now, min(ends, default=None), tuple(memory for memory, _ in active[:most]))
+
+
+def pin(
+    archive: Archive,
+    partitions: Sequence[Partition],
+    memory_id: str,
+    *,
+    resident: bool,
+    actor: str,
+    at_home: bool,
+    at: datetime,
+    operation_id: str,
+) -> Memory:
+    """Make a memory always active, or never."""
+    found = archive.memories(partitions, ids=[memory_id], statuses=sorted(LIVE)) if partitions else ()
+    if not found:
+        raise NotFoundError(f"There is no live memory {memory_id!r} here.")
+    (memory,) = found
+    if memory.resident is resident:
+        return memory
+    change = revision(memory, at, "activate" if resident else "deactivate", resident=resident)
+    archive.commit(
+        ChangeSet(operation_id=operation_id, actor=actor, recorded_at=at, at_home=at_home, changes=(change,))
+    )
+    (memory,) = archive.memories([memory.partition], ids=[memory_id])
+    return memory
+
+
+_DRAWN = 0.5
+"""Mean of two shares: how much of what only the memory has the answer says, and how much of the answer the memory has."""
+
+
+def drawn_on(answer: str, question: str, memories: Mapping[str, str]) -> list[str]:
+    """Return the ids of the memories that an answer drew on, by words alone; words of the question do not count.
+
+    A word counts the less, the more of the memories hold it, and for those alone that tell most of the answer, then of
+    the question: "celery" points to Tom where Tom was asked for. Of the two shares, the first alone would find every
+    short memory in a long answer, the second every long memory in a short one. An answer that repeats a memory is
+    found nearly always; one that puts it in other words often is not: `python -m evals used` measures both errors.
+    """
+    asked = telling_words(question)
+    news = telling_words(answer) - asked
+    told = {memory_id: telling_words(text) for memory_id, text in memories.items()}
+    own = {memory_id: words - asked for memory_id, words in told.items()}
+    held_by = Counter(word for words in own.values() for word in words)
+    fit = {memory_id: (len(words & news), len(words & asked)) for memory_id, words in told.items()}
+    best = {word: max(fit[memory_id] for memory_id in own if word in own[memory_id]) for word in news & held_by.keys()}
+
+    def worth(words: Iterable[str]) -> float:
+        return sum(1 / max(held_by[word], 1) for word in words)
+
+    def share(memory_id: str) -> float:
+        common = worth(word for word in own[memory_id] & news if best[word] == fit[memory_id])
+        return (common / worth(own[memory_id]) + common / worth(news)) / 2 if common else 0.0
+
+    return [memory_id for memory_id in own if share(memory_id) >= _DRAWN]
