@@ -200,7 +200,7 @@ _GRANTS = re.compile(r"```sql\n(CREATE ROLE .*?)```", re.DOTALL)
 
 def _least_privileged(server: str, url: str, queue: Literal["ledger"] | None) -> str:
     """Migrate a ledger as its owner; return its URL for the role of the page on operations, by the statements there."""
-    from remegraph.kit.doctor import migrate
+    from remegraph.kit.admin.doctor import migrate
     from remegraph.settings import Settings
 
     migrate(Settings(ledger_url=url, queue=queue), apply=True)

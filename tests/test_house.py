@@ -124,10 +124,10 @@ def test_what_agents_touch_knows_no_database(folder: str) -> None:
 
 
 _HELD = {
-    "modules": 241,
-    "modules imported by one other only": 63,
+    "modules": 233,
+    "modules imported by one other only": 57,
     "modules ending in -ing": 5,
-    "imports inside functions": 68,
+    "imports inside functions": 36,
     "import cycles": 0,
     "swallowed errors": 0,
     "lines of a function, median": 7,
@@ -135,7 +135,7 @@ _HELD = {
 }
 """What was reached of the goals in docs/house.md, or the best so far: a change may lower a number here, and raises none."""
 
-_CROWDED = {"kit": 34, "ledger": 29}
+_CROWDED = {"kit": 26, "ledger": 29}
 """Packages with more than 25 modules, likewise; none may join them."""
 
 

@@ -26,7 +26,7 @@ from remegraph.engine.chat.prompt_data import rule_lines
 from remegraph.engine.tasks import OwnerRules
 from remegraph.errors import ModelUnavailableError
 from remegraph.kit import SaveOptions
-from remegraph.kit.doctor import diagnose
+from remegraph.kit.admin.doctor import diagnose
 from remegraph.prompts import LANGUAGES
 from remegraph.servers.mcp import memory_server
 from remegraph.settings import RuleKind

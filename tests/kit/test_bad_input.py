@@ -39,7 +39,7 @@ from remegraph.errors import (
 )
 from remegraph.importers.conversations import read_conversations
 from remegraph.kit import OpenOptions
-from remegraph.kit.doctor import diagnose
+from remegraph.kit.admin.doctor import diagnose
 from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.talk import ANN, NOON, open_kit, packed, said

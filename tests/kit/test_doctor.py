@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import create_engine
 
 from remegraph import MemoryKit, Message, Settings
-from remegraph.kit.doctor import diagnose
+from remegraph.kit.admin.doctor import diagnose
 from remegraph.ledger import checkup
 from remegraph.ledger.database import Database
 from remegraph.ledger.files import IndexOwner

@@ -10,7 +10,7 @@ from sqlalchemy import delete, select, update
 
 from remegraph import MemoryKit, Scope, Settings, SetupError
 from remegraph.errors import JournalKeyError
-from remegraph.kit.doctor import diagnose
+from remegraph.kit.admin.doctor import diagnose
 from remegraph.ledger.journal import Journal, add_key, keys_in
 from remegraph.ledger.schema import events, partitions, seals
 from remegraph.models import AuditHead, Mismatch, Subject

@@ -18,7 +18,7 @@ from remegraph import MemoryKit, Scope, Settings
 from remegraph.errors import SchemaTooOldError, SetupError
 from remegraph.kit import OpenOptions
 from remegraph.kit import health as probes
-from remegraph.kit.doctor import migrate
+from remegraph.kit.admin.doctor import migrate
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import pgvector
 from remegraph.ledger.index.embedders import HashedEmbedder

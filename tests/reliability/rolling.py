@@ -14,8 +14,8 @@ from typing import Any
 
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.errors import RemegraphError
+from remegraph.kit.admin.doctor import migrate
 from remegraph.kit.background import until_signalled
-from remegraph.kit.doctor import migrate
 from remegraph.settings import CapturePolicy
 from remegraph.testing import InMemoryVectorIndex
 from tests.reliability.released import wider

@@ -15,7 +15,7 @@ from sqlalchemy import make_url
 
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.errors import SchemaTooOldError
-from remegraph.kit.doctor import migrate
+from remegraph.kit.admin.doctor import migrate
 from remegraph.ledger.database import Database
 from remegraph.ledger.jobs import Stamps
 from remegraph.ledger.procrastinate_queue import Procrastinate

@@ -20,7 +20,7 @@ import pytest
 
 from conftest import Figure
 from remegraph import MemoryKit
-from remegraph.kit.doctor import migrate
+from remegraph.kit.admin.doctor import migrate
 from remegraph.testing import InMemoryVectorIndex
 from tests.reliability.host import ROOT
 from tests.reliability.released import WIDER, wider

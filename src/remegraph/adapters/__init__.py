@@ -53,7 +53,7 @@ __all__ = [
 _NAMES = {
     "answers": "checked_arguments",
     "chains": "MemoryRetriever MessageHistory",
-    "events": "MemoryCaptured MemoryEvent MemoryFailed MemoryRecalled",
+    "conversation_memory": "MemoryCaptured MemoryEvent MemoryFailed MemoryRecalled",
     "middleware": "MemoryMiddleware",
     "nodes": "Recalled capture_node memory_node recall_node until_answered with_memory",
     "notes": "inject",

@@ -18,8 +18,7 @@ from remegraph.models import ForeignMemory, Imported, Progress, Scope
 
 if TYPE_CHECKING:
     from remegraph.importers.memories import Export
-    from remegraph.kit.summary_loop import OnProgress
-    from remegraph.kit.worker import Cancel
+    from remegraph.kit.worker import Cancel, OnProgress
 
 __all__ = ["Imports"]
 

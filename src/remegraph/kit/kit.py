@@ -27,7 +27,6 @@ from remegraph.kit.background import Reindexing
 from remegraph.kit.capture import Capture
 from remegraph.kit.components import OpenOptions, Parts, open_parts
 from remegraph.kit.context import Context, twin
-from remegraph.kit.forms import Forms
 from remegraph.kit.governance import Conflicts, Governance
 from remegraph.kit.imports import Imports
 from remegraph.kit.items import Items
@@ -39,7 +38,7 @@ from remegraph.kit.retention import Retention
 from remegraph.kit.sharing import Sharing
 from remegraph.kit.skills import Skills
 from remegraph.kit.sources import Sources, explain, held, trace
-from remegraph.kit.statements import SaveOptions, Statements
+from remegraph.kit.statements import Forms, SaveOptions, Statements
 from remegraph.kit.summarization import Summarization, Worklist
 from remegraph.kit.task_memory import Working
 from remegraph.kit.tools import ToolMemory
@@ -79,8 +78,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
 
-    from remegraph.kit.summary_loop import OnProgress
-    from remegraph.kit.worker import Cancel, Duty
+    from remegraph.kit.worker import Cancel, Duty, OnProgress
     from remegraph.ports import Clock, Embedder, VectorIndex
 
 __all__ = ["FROM_SETTINGS", "MemoryKit"]

@@ -37,8 +37,7 @@ from remegraph.skills.choice import figures
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from remegraph.kit.summary_loop import OnProgress
-    from remegraph.kit.worker import Cancel
+    from remegraph.kit.worker import Cancel, OnProgress
     from remegraph.mek.extraction import ExtractService, ShareInput
     from remegraph.models import SkillFigures
 

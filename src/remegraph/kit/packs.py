@@ -36,8 +36,7 @@ from remegraph.packs.writer import CARRIED, check_choice, check_place, export, p
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:
-    from remegraph.kit.summary_loop import OnProgress
-    from remegraph.kit.worker import Cancel
+    from remegraph.kit.worker import Cancel, OnProgress
     from remegraph.mek.offers import Offer
     from remegraph.packs.writer import Contents, Step
 

@@ -34,8 +34,7 @@ from remegraph.retention.working_memory import drawn_on, pin
 
 if TYPE_CHECKING:
     from remegraph.engine.tasks import Meter
-    from remegraph.kit.summary_loop import OnProgress
-    from remegraph.kit.worker import Cancel
+    from remegraph.kit.worker import Cancel, OnProgress
     from remegraph.retention.forgetting import Retained
     from remegraph.retention.maintenance import Step
 

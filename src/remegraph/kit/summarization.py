@@ -1,27 +1,36 @@
-"""The verbs that turn what was recorded into memories, block by block: what is new, what failed, or whatever waits."""
+"""The verbs that turn what was recorded into memories, block by block: what is new, what failed, or whatever waits.
+
+The loop around the summariser's graph, with progress, budget, cancel and resume, is a generator that knows no I/O of models;
+the verbs drive it with `invoke` or `ainvoke`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event
 from typing import TYPE_CHECKING, cast
 
-from remegraph.errors import InputError, RemegraphError
+from remegraph.engine.routes import home
+from remegraph.engine.slices import readable
+from remegraph.engine.summarizer import BlockOutcome, Redo, SummarizerInput
+from remegraph.engine.tasks import Meter, OwnerRules
+from remegraph.errors import WITHOUT_VECTORS, BudgetExceededError, CancelledError, InputError, RemegraphError
 from remegraph.kit.background import at_once, serve
+from remegraph.kit.components import Parts
 from remegraph.kit.context import Context, Facade, twin
 from remegraph.kit.health import aobserved, observed
-from remegraph.kit.summary_loop import redo_loop, reread_loop, summary_loop
 from remegraph.kit.validation import check_numbers, check_text, required
-from remegraph.kit.worker import CUT, KIND, REREAD, UPKEEP, Done, Worker, drain
-from remegraph.models import Budget, Scope, SummaryReport, Work, WorkState
+from remegraph.kit.worker import CUT, KIND, REREAD, UPKEEP, Cancel, Done, OnProgress, Worker, drain
+from remegraph.models import LIVE, Budget, CallRecord, Progress, Scope, SummaryReport, Usage, Work, WorkState
+from remegraph.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
-    from remegraph.engine.summarizer import BlockOutcome, SummarizerInput
-    from remegraph.kit.summary_loop import Loop, OnProgress
-    from remegraph.kit.worker import Cancel, Duty, Turn
+    from remegraph.kit.worker import Duty, Turn
 
 __all__ = ["Summarization", "Worklist"]
 
@@ -59,10 +68,9 @@ class Summarization(Facade):
         passes: Cancel | None = None,
     ) -> Loop:
         """Return the work on what is new; see `MemoryKit.summarize`. It ends after a block where `passes` says so."""
-        return summary_loop(
+        return _news(
             self._parts(),
             required(scope),
-            self._settings.summary.recipe,
             close=close,
             budget=budget,
             progress=progress,
@@ -137,7 +145,7 @@ class Summarization(Facade):
             if not self._rereads(scope):
                 return Done(SummaryReport())
             most = self._settings.capture.reread
-            again = _reread_loop(
+            again = _again(
                 self._context,
                 scope,
                 by="extractive",
@@ -196,7 +204,7 @@ class Worklist(Facade):
         cancel: Cancel | None = None,
     ) -> SummaryReport:
         """Try what failed once more, each topic alone; see `summarize`."""
-        return self._summarization.run(self._redo_loop(scope, budget, progress, cancel))
+        return self._summarization.run(_failed(self._parts(), required(scope), budget, progress, cancel))
 
     async def aretry(
         self,
@@ -207,7 +215,7 @@ class Worklist(Facade):
         cancel: Cancel | None = None,
     ) -> SummaryReport:
         """Try what failed once more; see `retry`."""
-        return await self._summarization.arun(self._redo_loop(scope, budget, progress, cancel))
+        return await self._summarization.arun(_failed(self._parts(), required(scope), budget, progress, cancel))
 
     def reread(
         self,
@@ -241,7 +249,7 @@ class Worklist(Facade):
             ModelUnavailableError: The model is down; what is not done stays as it is.
         """
         return self._summarization.run(
-            _reread_loop(self._context, scope, by=by, dry_run=dry_run, budget=budget, progress=progress, cancel=cancel)
+            _again(self._context, scope, by=by, dry_run=dry_run, budget=budget, progress=progress, cancel=cancel)
         )
 
     async def areread(
@@ -256,7 +264,7 @@ class Worklist(Facade):
     ) -> SummaryReport:
         """Have the model read again what was read without one; see `reread`."""
         return await self._summarization.arun(
-            _reread_loop(self._context, scope, by=by, dry_run=dry_run, budget=budget, progress=progress, cancel=cancel)
+            _again(self._context, scope, by=by, dry_run=dry_run, budget=budget, progress=progress, cancel=cancel)
         )
 
     def serve(self, stop: Event, *, concurrency: int | None = None) -> None:
@@ -278,14 +286,8 @@ class Worklist(Facade):
 
     aserve = twin(serve)
 
-    def _redo_loop(
-        self, scope: Scope, budget: Budget | None, progress: OnProgress | None, cancel: Cancel | None
-    ) -> Loop:
-        recipe = self._settings.summary.recipe
-        return redo_loop(self._parts(), required(scope), recipe, budget=budget, progress=progress, cancel=cancel)
 
-
-def _reread_loop(
+def _again(
     context: Context,
     scope: Scope,
     *,
@@ -295,8 +297,9 @@ def _reread_loop(
     progress: OnProgress | None,
     cancel: Cancel | None,
 ) -> Loop:
+    """Return the reading of what was read without a model, or by another; see `Worklist.reread`."""
     check_text(by=by)
-    parts, recipe = context.parts(), context.settings.summary.recipe
+    parts = context.parts()
     thinker = parts.thinkers.of(required(scope).agent)
     if not thinker.learns:
         raise InputError(
@@ -306,7 +309,7 @@ def _reread_loop(
         raise InputError(f"Nothing is learned from conversations of {scope.agent!r}.", "See ExtractionPolicy.mode.")
     if by == thinker.name:
         raise InputError(f"{by} is the model that would read them again.", "Name another that read them, or none.")
-    return reread_loop(parts, scope, recipe, by=by, dry_run=dry_run, budget=budget, progress=progress, cancel=cancel)
+    return _reread(parts, scope, by=by, dry_run=dry_run, budget=budget, progress=progress, cancel=cancel)
 
 
 def _advance(loop: Loop, outcome: BlockOutcome | RemegraphError | None) -> SummarizerInput | SummaryReport:
@@ -322,3 +325,191 @@ def _advance(loop: Loop, outcome: BlockOutcome | RemegraphError | None) -> Summa
 
 def _never() -> bool:
     return False
+
+
+# ------------------------------------------------------------------------------------------- the loop
+
+_COST = {"digest": (500, 100), "propose": (1_100, 300), "screen": (500, 100)}
+"""What a call costs beside the block and the memories that it shows: tokens of instructions and form, and of the answer."""
+
+_KNOWN = 500
+"""Memories of a topic that are looked at for what they cost: as a rule the budget of what is shown ends before."""
+
+_EACH = 25
+"""Tokens of a line that shows a message or a memory, beside its words."""
+
+
+Loop = Generator[SummarizerInput, BlockOutcome, SummaryReport]
+
+
+@dataclass
+class _Tally:
+    """Adds up what the runs did."""
+
+    meter: Meter
+    blocks: list[str] = field(default_factory=list)
+    memory_ids: list[str] = field(default_factory=list)
+    created: int = 0
+    objections: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    refused: Counter[str] = field(default_factory=Counter)
+
+    def add(self, outcome: BlockOutcome) -> None:
+        block = outcome.get("block")
+        if block is not None:
+            self.blocks.append(block.block_id)
+        receipt = outcome.get("receipt")
+        if receipt is not None and not receipt.replayed:
+            self.memory_ids.extend(receipt.memory_ids)
+            self.created += receipt.created
+            self.warnings.extend(receipt.warnings)
+        self.objections.extend(outcome.get("objections", ()))
+        self.notes.extend(outcome.get("notes", ()))
+        self.refused.update(outcome.get("kept_out", ()))
+        self.meter.settle()
+
+    def report(self, parts: Parts, scope: Scope) -> SummaryReport:
+        partition, recipe = scope.partition(), parts.settings.summary.recipe
+        try:
+            parts.projection.follow()
+            parts.projection.embed_messages(partition)
+            degraded: tuple[str, ...] = ()
+        except WITHOUT_VECTORS as error:  # the ledger has it; the index follows at the next sync
+            degraded = (f"vectors: {error}",)
+        open_work = parts.archive.work([partition], states=["pending", "failed", "review"], recipe=recipe)
+        return SummaryReport(
+            blocks=tuple(dict.fromkeys(self.blocks)),
+            memory_ids=tuple(dict.fromkeys(self.memory_ids)),
+            created=self.created,
+            updated=len(self.memory_ids) - self.created,
+            work=tuple(work for work in open_work if work.state != "pending"),
+            objections=tuple(self.objections),
+            notes=tuple(self.notes),
+            refused=dict(self.refused),
+            warnings=tuple(self.warnings),
+            pending=sum(work.state == "pending" for work in open_work),
+            degraded=degraded,
+            usage=self.meter.usage(),
+        )
+
+
+def _news(
+    parts: Parts,
+    scope: Scope,
+    *,
+    close: bool,
+    budget: Budget | None,
+    progress: OnProgress | None,
+    cancel: Cancel | None,
+    passes: Cancel | None = None,
+) -> Loop:
+    """Run until no block of this scope is pending, or until it is the turn of others.
+
+    `passes` is asked after each block whether to leave the rest for later, `cancel` before each whether to end with an error.
+    """
+    recipe = parts.settings.summary.recipe
+    with parts.meter(scope.partition(), budget) as meter:
+        tally = _Tally(meter)
+        while True:
+            _check(cancel)
+            outcome = yield {"scope": scope, "close": close, "redo": None, "meter": tally.meter}
+            if outcome.get("block") is None:
+                return tally.report(parts, scope)
+            tally.add(outcome)
+            if progress:
+                left = parts.archive.work([scope.partition()], states=["pending"], recipe=recipe)
+                done = len(tally.blocks)
+                progress(Progress(stage="summarize", done=done, total=done + len(left), detail=tally.blocks[-1]))
+            if passes is not None and passes():
+                return tally.report(parts, scope)
+
+
+def _failed(
+    parts: Parts, scope: Scope, budget: Budget | None, progress: OnProgress | None, cancel: Cancel | None
+) -> Loop:
+    """Run what failed once more, topic by topic; see `_news`."""
+    recipe = parts.settings.summary.recipe
+    with parts.meter(scope.partition(), budget) as meter:
+        tally = _Tally(meter)
+        failed: dict[str, list[str]] = {}
+        for work in parts.archive.work([scope.partition()], states=["failed"], recipe=recipe):
+            failed.setdefault(work.block_id, []).append(work.topic)
+        for number, (block_id, topics) in enumerate(failed.items(), start=1):
+            _check(cancel)
+            redo = Redo(block_id, _topics(topics))
+            tally.add((yield {"scope": scope, "close": False, "redo": redo, "meter": tally.meter}))
+            if progress:
+                progress(Progress(stage="retry", done=number, total=len(failed), detail=block_id))
+        return tally.report(parts, scope)
+
+
+def _reread(
+    parts: Parts,
+    scope: Scope,
+    *,
+    by: str,
+    dry_run: bool,
+    budget: Budget | None,
+    progress: OnProgress | None,
+    cancel: Cancel | None,
+) -> Loop:
+    """Read blocks again, the newest first, until the budget is used up or `cancel` says so; see `_news`."""
+    waiting = parts.archive.read_by([scope.partition()], by, parts.settings.summary.recipe)
+    if dry_run:
+        calls = tuple(call for block_id in waiting for call in _expected(parts, scope, block_id))
+        return SummaryReport(blocks=waiting, pending=len(waiting), usage=Usage(calls=calls))
+    with parts.meter(scope.partition(), budget) as meter:
+        tally = _Tally(meter)
+        for number, block_id in enumerate(waiting, start=1):
+            if (cancel and cancel()) or not tally.meter.affords(_expected(parts, scope, block_id)):
+                break
+            try:
+                tally.add((yield {"scope": scope, "close": False, "redo": Redo(block_id, ()), "meter": tally.meter}))
+            except BudgetExceededError:  # in the middle of a block, of which nothing was written: it waits
+                break
+            if progress:
+                progress(Progress(stage="reread", done=number, total=len(waiting), detail=block_id))
+        return tally.report(parts, scope).evolve(pending=len(waiting) - len(tally.blocks))
+
+
+def _expected(parts: Parts, scope: Scope, block_id: str) -> Iterator[CallRecord]:
+    """Yield what reading a block will cost, about: a call for it, for each topic that it taught something, and for rules."""
+    partition, thinker = scope.partition(), parts.thinkers.of(scope.agent)
+    (block,) = parts.archive.blocks([partition], ids=[block_id])
+    rows = parts.archive.messages(
+        [partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq, asked=True
+    )
+    shown = sum(estimate_tokens(row.text) + _EACH for row in readable(rows))
+    where = home(scope, parts.settings.trust_boundary)
+    here = list(dict.fromkeys((where, partition)))
+    topics = {memory.topic.key: memory.topic for memory in parts.archive.memories(here, block_ids=[block_id])}
+    known = [
+        sum(
+            estimate_tokens(each.content) + _EACH
+            for each in parts.archive.memories([where], topics=[topic], statuses=sorted(LIVE), limit=_KNOWN)
+        )
+        for topic in topics.values()
+    ] or [0]
+    screens = [("screen", 0)] if OwnerRules.of(parts.settings.for_agent(scope.agent).extraction) else []
+    proposes = (("propose", min(each, thinker.similar_tokens)) for each in known)
+    for operation, more in (("digest", 0), *proposes, *screens):
+        sent, received = _COST[operation]
+        yield CallRecord(
+            operation=operation,
+            model=thinker.name,
+            input_tokens=sent + shown + more,
+            output_tokens=received,
+            estimated=True,
+            seconds=0,
+        )
+
+
+def _topics(topics: Sequence[str]) -> tuple[str, ...]:
+    """Return the topics to redo; none where the digest failed, which decides the topics again."""
+    return () if "" in topics else tuple(topics)
+
+
+def _check(cancel: Cancel | None) -> None:
+    if cancel is not None and cancel():
+        raise CancelledError("Summarising was cancelled.")

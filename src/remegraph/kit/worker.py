@@ -13,15 +13,33 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from remegraph.errors import CancelledError, LedgerUnavailableError, RateLimitError
-from remegraph.models import Partition, Scope, SummaryReport, Usage
+from remegraph.models import Partition, Progress, Scope, SummaryReport, Usage
 from remegraph.ports import Job, Outcome
 
 if TYPE_CHECKING:
     from remegraph.kit.components import Parts
 
-__all__ = ["CUT", "FOREIGN", "KIND", "KINDS", "REREAD", "UPKEEP", "Cancel", "Done", "Duty", "Turn", "Worker", "drain"]
+__all__ = [
+    "CUT",
+    "FOREIGN",
+    "KIND",
+    "KINDS",
+    "REREAD",
+    "UPKEEP",
+    "Cancel",
+    "Done",
+    "Duty",
+    "OnProgress",
+    "Turn",
+    "Worker",
+    "drain",
+]
 
 Cancel = Callable[[], bool]
+"""Asked whether to stop."""
+
+OnProgress = Callable[[Progress], None]
+"""Told how far something is."""
 
 KINDS = CUT, KIND, UPKEEP, REREAD = "cut", "summarize", "maintain", "reread"
 """The jobs that are done here, by precedence."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import get_args
 
 from remegraph.errors import BackupError, InputError, NotFoundError, SetupError
+from remegraph.kit.admin.examination import Examination, many
+from remegraph.kit.admin.export import export
 from remegraph.kit.context import twin
-from remegraph.kit.examination import Examination, many
-from remegraph.kit.export import export
 from remegraph.kit.validation import check_text, required
 from remegraph.kit.worker import KIND
 from remegraph.ledger.attachments import BlobFolder

@@ -14,8 +14,8 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from remegraph.errors import EmbedderMismatchError, JournalKeyError, RemegraphError, SchemaTooOldError
+from remegraph.kit.admin.examination import Seen, mended
 from remegraph.kit.components import courier_of, make_home
-from remegraph.kit.examination import Seen, mended
 from remegraph.kit.kit import FROM_SETTINGS, MemoryKit, _FromSettings
 from remegraph.kit.providers import as_embedder
 from remegraph.ledger import migrations
