@@ -193,7 +193,7 @@ def _absorb(house: House, pair: Pair) -> str:
         if done.outcome not in {"created", "quarantined"}:  # nothing proves who shares it, so a person lets it in
             return "later"
         if done.outcome == "quarantined":
-            house.kit.knowledge.approve(done.memory_id, scope=pair.scope, by="Dana")
+            house.kit.knowledge.decide(done.memory_id, approve=True, scope=pair.scope, by="Dana")
     return house.lost(pair, pair.scope)
 
 

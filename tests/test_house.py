@@ -124,8 +124,8 @@ def test_what_agents_touch_knows_no_database(folder: str) -> None:
 
 
 _HELD = {
-    "modules": 233,
-    "modules imported by one other only": 57,
+    "modules": 232,
+    "modules imported by one other only": 55,
     "modules ending in -ing": 5,
     "imports inside functions": 36,
     "import cycles": 0,
@@ -135,7 +135,7 @@ _HELD = {
 }
 """What was reached of the goals in docs/house.md, or the best so far: a change may lower a number here, and raises none."""
 
-_CROWDED = {"kit": 26, "ledger": 29}
+_CROWDED = {"ledger": 29}
 """Packages with more than 25 modules, likewise; none may join them."""
 
 

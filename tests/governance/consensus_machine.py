@@ -171,7 +171,7 @@ class ConsensusMachine(SharingMachine):
             return
         fits = self.state(book) == "open"
         try:
-            self.kit.sharing.approve(book.proposal_id, scope=self._someone(book), actor="Dana")
+            self.kit.sharing.decide(book.proposal_id, approve=True, scope=self._someone(book), actor="Dana")
         except (InputError, ConflictError):
             assert not fits or self._twin(book)
         else:
@@ -190,7 +190,7 @@ class ConsensusMachine(SharingMachine):
             if withdraws:
                 self.kit.sharing.withdraw(book.proposal_id, scope=scope)
             else:
-                self.kit.sharing.reject(book.proposal_id, scope=scope, actor="Dana")
+                self.kit.sharing.decide(book.proposal_id, approve=False, scope=scope, actor="Dana")
         except ConsensusError:
             assert not fits
         else:
@@ -220,11 +220,11 @@ class ConsensusMachine(SharingMachine):
         ]
         tries: list[Callable[[], object]] = [
             lambda: kit.forget(key, scope=scope),
-            lambda: kit.retention.activate(key, scope=scope),
+            lambda: kit.retention.pin(key, scope=scope),
             lambda: kit.rules.promote(key, scope=scope, reason="x"),
             lambda: kit.governance.restore(key, 1, scope=scope),
             lambda: kit.save("note", "Nothing at all.", scope=scope, supersedes=[key]),
-            lambda: kit.sharing.approve(key, scope=scope, actor=str(scope.agent)),
+            lambda: kit.sharing.decide(key, approve=True, scope=scope, actor=str(scope.agent)),
             lambda: kit.topics.link(key, "contradicts", self.chance.choice(list(self.books)), scope=scope),
             *(lambda change=change: self._commit_alone(change) for change in forged),
         ]

@@ -107,7 +107,7 @@ def test_procedural_is_shared(crew: Crew) -> None:
     skill = crew.kit.skills.add(deploying(), scope=crew.scout)
     crew.kit.skills.record_outcome(skill.memory_id, ok=True, scope=crew.scout)
     proposal = crew.kit.sharing.propose(skill.memory_id, scope=crew.scout, reason="it works")
-    crew.kit.sharing.approve(proposal.proposal_id, scope=crew.scout, actor="Dana")
+    crew.kit.sharing.decide(proposal.proposal_id, approve=True, scope=crew.scout, actor="Dana")
     choice = crew.kit.skills.choose("Deploy the site", scope=crew.third)
     assert choice.figures.memory_id == proposal.proposal_id
 
@@ -205,7 +205,7 @@ def test_what_agent_a_writes_agent_b_reads_under_control(crew: Crew) -> None:
     assert crew.found(crew.writer) == []
     proposal = crew.kit.sharing.propose(memory.memory_id, scope=crew.scout, reason="x")
     assert crew.found(crew.writer) == []
-    crew.kit.sharing.approve(proposal.proposal_id, scope=crew.scout, actor="Dana")
+    crew.kit.sharing.decide(proposal.proposal_id, approve=True, scope=crew.scout, actor="Dana")
     assert crew.found(crew.writer) == [LISBON]
 
 
@@ -237,7 +237,7 @@ def test_conflicts_are_traced_to_their_sources(crew: Crew) -> None:
     """冲突可追溯来源: each side of a conflict names its agents and the words that they heard."""
     crew.agreed()
     proposal = crew.proposed(PORTO)
-    crew.kit.sharing.approve(proposal.proposal_id, scope=crew.third, actor="Dana")
+    crew.kit.sharing.decide(proposal.proposal_id, approve=True, scope=crew.third, actor="Dana")
     (conflict,) = crew.kit.conflicts.list(scope=crew.third)
     told = {
         side.content: (side.origin.agents, [item.quote for item in side.evidence])

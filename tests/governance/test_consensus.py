@@ -87,7 +87,9 @@ def test_an_agent_traces_what_was_agreed_on_to_its_own_words_only(crew: Crew) ->
 def test_a_person_may_approve_what_one_agent_alone_knows(crew: Crew) -> None:
     """Most is learned by one agent only."""
     proposal = crew.proposed()
-    found = crew.kit.sharing.approve(proposal.proposal_id, scope=crew.third, actor="Dana", reason="I was there")
+    found = crew.kit.sharing.decide(
+        proposal.proposal_id, approve=True, scope=crew.third, actor="Dana", reason="I was there"
+    )
     assert (found.state, found.agents) == ("agreed", ("scout",))
     assert crew.found(crew.third) == [LISBON]
     (agreed,) = [
@@ -101,9 +103,9 @@ def test_a_person_may_approve_what_one_agent_alone_knows(crew: Crew) -> None:
 def test_no_agent_approves_or_rejects(crew: Crew, actor: str) -> None:
     """Two clicks by one agent would be its word alone again."""
     proposal = crew.proposed()
-    for act in (crew.kit.sharing.approve, crew.kit.sharing.reject):
+    for approve in (True, False):
         with pytest.raises(InputError, match="no person"):
-            act(proposal.proposal_id, scope=crew.third, actor=actor)
+            crew.kit.sharing.decide(proposal.proposal_id, approve=approve, scope=crew.third, actor=actor)
     assert crew.state(proposal) == "open"
 
 
@@ -330,8 +332,8 @@ def test_once_its_author_thinks_otherwise_nobody_can_agree_any_more(crew: Crew) 
     with pytest.raises(ConsensusError, match="says otherwise by now"):
         sharing.corroborate(proposal.proposal_id, scope=crew.writer, memory_id=same.memory_id)
     with pytest.raises(ConsensusError, match="says otherwise by now"):
-        sharing.approve(proposal.proposal_id, scope=crew.third, actor="Dana")
-    assert sharing.reject(proposal.proposal_id, scope=crew.third, actor="Dana").state == "rejected"
+        sharing.decide(proposal.proposal_id, approve=True, scope=crew.third, actor="Dana")
+    assert sharing.decide(proposal.proposal_id, approve=False, scope=crew.third, actor="Dana").state == "rejected"
 
 
 @pytest.mark.requirement("B12")
@@ -342,10 +344,13 @@ def test_what_was_withdrawn_or_rejected_is_over(crew: Crew) -> None:
     with pytest.raises(ConsensusError, match="Its author withdraws it"):
         sharing.withdraw(first.proposal_id, scope=crew.writer)
     assert sharing.withdraw(first.proposal_id, scope=crew.scout, reason="not sure").state == "withdrawn"
-    assert sharing.reject(second.proposal_id, scope=crew.third, actor="Dana", reason="wrong").state == "rejected"
+    assert (
+        sharing.decide(second.proposal_id, approve=False, scope=crew.third, actor="Dana", reason="wrong").state
+        == "rejected"
+    )
     for proposal in (first, second):
         with pytest.raises(ConsensusError, match="The proposal is"):
-            sharing.approve(proposal.proposal_id, scope=crew.third, actor="Dana")
+            sharing.decide(proposal.proposal_id, approve=True, scope=crew.third, actor="Dana")
         with pytest.raises(ConsensusError, match="The proposal is"):
             sharing.withdraw(proposal.proposal_id, scope=crew.scout)
     with pytest.raises(InputError, match="rejected"):
@@ -366,8 +371,8 @@ def _verbs(crew: Crew, name: str, other: str) -> dict[str, Callable[[], object]]
     return {
         "forget": lambda: kit.forget(name, scope=scout),
         "replace": lambda: kit.save("note", "Ann moved to Faro.", scope=scout, supersedes=[name]),
-        "activate": lambda: kit.retention.activate(name, scope=scout),
-        "deactivate": lambda: kit.retention.deactivate(name, scope=scout),
+        "activate": lambda: kit.retention.pin(name, scope=scout),
+        "deactivate": lambda: kit.retention.pin(name, scope=scout, active=False),
         "promote": lambda: kit.rules.promote(name, scope=scout, reason="x"),
         "link": lambda: kit.topics.link(name, "related", other, scope=scout),
         "resolve": lambda: kit.conflicts.resolve(

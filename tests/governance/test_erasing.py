@@ -308,8 +308,7 @@ def decide(kit: MemoryKit, scope: Scope, by: str) -> None:
         fact = kit.save("fact", f"{scope.user} likes {'tea' if approve else 'milk'}.", scope=scope).memory
         assert fact is not None
         proposal = kit.sharing.propose(fact.memory_id, scope=scope, reason="all need it")
-        decision = kit.sharing.approve if approve else kit.sharing.reject
-        decision(proposal.proposal_id, scope=scope, actor=by)
+        kit.sharing.decide(proposal.proposal_id, approve=approve, scope=scope, actor=by)
     item = KnowledgeItem.model_validate(
         {
             "knowledge_id": "k",
@@ -322,7 +321,7 @@ def decide(kit: MemoryKit, scope: Scope, by: str) -> None:
     )
     kit.knowledge.absorb([item], scope=scope)
     (waiting,) = kit.knowledge.waiting(scope=scope)
-    kit.knowledge.approve(waiting.memory_id, scope=scope, by=by)
+    kit.knowledge.decide(waiting.memory_id, approve=True, scope=scope, by=by)
     for words in ("The hall seats 250 guests.", "The hall seats 320 guests."):
         kit.save(words, words, scope=scope, slot="hall:seats", value=words.split()[3])
     conflict, *_ = kit.conflicts.list(scope=scope)

@@ -120,10 +120,10 @@ def test_what_was_made_with_former_settings_is_taken_over_on_demand(opened: Call
     with opened(FILE) as before:
         before.capture(TURN, scope=ANN)
     with opened(OTHERS) as after:
-        assert after.admin.revive() == 0
+        assert after.admin.requeue() == 0
         after.drain()
         assert [job.foreign for job in after.admin.jobs()] == [True]
-        assert after.admin.adopt() == 1
+        assert after.admin.requeue("foreign") == 1
         after.drain()
         assert after.admin.jobs() == ()
         assert len(after.memories(scope=ANN)) == 1

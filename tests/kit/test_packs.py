@@ -204,7 +204,7 @@ def test_what_is_here_with_other_content_is_named_and_nothing_is_installed(
     built = source.packs.build(path, scope=ANN, topic="personal:Ann")
     target.packs.install(path, scope=ANN, trust=1)
     (changed, *_) = (each for each in target.memories(scope=ANN) if each.live)
-    target.retention.activate(changed.memory_id, scope=ANN)
+    target.retention.pin(changed.memory_id, scope=ANN)
     other = tmp_path / "whole.pack"
     source.packs.build(other, scope=ANN)
     counts = target.context.parts().archive.counts()

@@ -266,7 +266,7 @@ def test_what_a_person_touched_stays(tmp_path: Path) -> None:
     without_a_model(tmp_path, CHESS)
     with open_model(tmp_path) as kit:
         (raw,) = kit.memories(scope=ANN)
-        kit.retention.activate(raw.memory_id, scope=ANN)
+        kit.retention.pin(raw.memory_id, scope=ANN)
 
         kit.work.reread(scope=ANN)
 
@@ -493,7 +493,7 @@ def test_what_a_person_touches_while_the_model_reads_stays(tmp_path: Path) -> No
 
     def answer(call: ModelCall) -> Answer:
         (raw,) = kit.memories(scope=ANN)
-        kit.retention.activate(raw.memory_id, scope=ANN)
+        kit.retention.pin(raw.memory_id, scope=ANN)
         return learned(call)
 
     with open_model(tmp_path, answer) as kit:

@@ -147,7 +147,7 @@ def test_a_job_that_fails_too_often_gives_up_and_is_taken_up_again_when_asked(tm
         assert "no such disk" in dead.reason
         assert (report.queue.dead, report.queue.reason, report.healthy) == (1, dead.reason, True)
         assert kit.drain() == SummaryReport()
-        assert kit.admin.revive() == 1
+        assert kit.admin.requeue() == 1
         assert [(job.state, job.attempts) for job in kit.admin.jobs()] == [("waiting", 0)]
         with pytest.raises(InputError, match="no state 'lost'"):
             kit.admin.jobs("lost")  # type: ignore[arg-type]  # what a caller without types may give

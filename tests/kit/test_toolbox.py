@@ -156,7 +156,7 @@ def test_a_guideline_that_somebody_pinned_stays_pinned_when_it_is_written_anew(k
     """Each new count of calls would take back what a person said."""
     tell(kit, ann, *booked(1))
     (memory,) = kit.tools.refresh(scope=ann).written
-    kit.retention.activate(memory.memory_id, scope=ann)
+    kit.retention.pin(memory.memory_id, scope=ann)
     tell(kit, ann, *booked(2, ok=False))
     (anew,) = kit.tools.refresh(scope=ann).written
     assert (anew.version, anew.resident) == (3, True)

@@ -505,10 +505,12 @@ def test_approved_by_a_person_it_is_recalled_and_held_against_what_is_known_and_
     own = home.memory(home.absorb(fact("refund window", length="14 days")).memory_id)
     done = home.absorb(fact("refund window", "shady", length="30 days"))
     assert (done.contradicts, home.memory(own.memory_id)) == ((), own)
-    approved = home.kit.knowledge.approve(done.memory_id, scope=home.scope, by="ann", note="Ann asked the shop.")
+    approved = home.kit.knowledge.decide(
+        done.memory_id, approve=True, scope=home.scope, by="ann", note="Ann asked the shop."
+    )
     assert (approved.status, approved.trust) == ("disputed", 0.2)
     assert home.memory(own.memory_id).status == "disputed"
-    assert home.kit.knowledge.approve(done.memory_id, scope=home.scope, by="ann") == approved
+    assert home.kit.knowledge.decide(done.memory_id, approve=True, scope=home.scope, by="ann") == approved
     events = home.kit.trace(done.memory_id, scope=home.scope).events
     assert [(each.action, each.actor, each.reason) for each in events if each.action == "approve"] == [
         ("approve", "ann", "Ann asked the shop.")
@@ -522,14 +524,14 @@ def test_only_who_may_change_a_memory_approves_it_and_says_who_they_are(home: Ho
     """The door for poison would else stand open from the side."""
     done = home.absorb(told(HOURS, "shady"))
     with pytest.raises(NotFoundError):
-        home.kit.knowledge.approve(done.memory_id, scope=home.scope.evolve(user="mallory"), by="mallory")
+        home.kit.knowledge.decide(done.memory_id, approve=True, scope=home.scope.evolve(user="mallory"), by="mallory")
     with pytest.raises(InputError, match="who approves"):
-        home.kit.knowledge.approve(done.memory_id, scope=home.scope, by=" ")
+        home.kit.knowledge.decide(done.memory_id, approve=True, scope=home.scope, by=" ")
     with pytest.raises(NotFoundError):
-        home.kit.knowledge.approve("unknown", scope=home.scope, by="ann")
+        home.kit.knowledge.decide("unknown", approve=True, scope=home.scope, by="ann")
     home.kit.forget(done.memory_id, scope=home.scope)
     with pytest.raises(NotFoundError):
-        home.kit.knowledge.approve(done.memory_id, scope=home.scope, by="ann")
+        home.kit.knowledge.decide(done.memory_id, approve=True, scope=home.scope, by="ann")
 
 
 def test_an_agent_that_is_believed_lets_in_what_waited_and_both_stand_behind_it(home: Household) -> None:
@@ -671,7 +673,7 @@ async def test_the_async_verbs_do_the_same(home: Household) -> None:
     (done,) = (await home.kit.knowledge.aabsorb(items, scope=home.scope)).items
     (memory,) = await home.kit.knowledge.awaiting(scope=home.scope)
     assert memory.memory_id == done.memory_id
-    assert (await home.kit.knowledge.aapprove(done.memory_id, scope=home.scope, by="ann")).live
+    assert (await home.kit.knowledge.adecide(done.memory_id, approve=True, scope=home.scope, by="ann")).live
 
 
 def test_it_is_done_on_postgresql_alike(postgres_url: str, tmp_path: Path) -> None:

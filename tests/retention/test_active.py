@@ -76,9 +76,9 @@ def test_a_person_has_the_last_word_and_the_journal_keeps_it(house: House) -> No
     kit, clock, ann = house.kit, house.clock, house.ann
     tea, cat = house.saved("Ann likes sencha tea."), house.saved("Bob has a grey cat.")
     use(house, tea)
-    ready = kit.retention.activate(cat.memory_id, scope=ann)
-    assert (ready.version, kit.retention.activate(cat.memory_id, scope=ann)) == (2, ready)
-    assert kit.retention.deactivate(tea.memory_id, scope=ann).resident is False
+    ready = kit.retention.pin(cat.memory_id, scope=ann)
+    assert (ready.version, kit.retention.pin(cat.memory_id, scope=ann)) == (2, ready)
+    assert kit.retention.pin(tea.memory_id, scope=ann, active=False).resident is False
     assert active(house) == [cat.content]
     clock.move(400 * DAY)
     assert active(house) == [cat.content]
@@ -88,7 +88,7 @@ def test_a_person_has_the_last_word_and_the_journal_keeps_it(house: House) -> No
     assert active(house) == []
     for wrong in (cat.memory_id, "nowhere"):
         with pytest.raises(NotFoundError):
-            kit.retention.activate(wrong, scope=ann)
+            kit.retention.pin(wrong, scope=ann)
     assert kit.admin.verify().healthy
 
 
@@ -99,9 +99,9 @@ def test_nobody_elses_memory_ever_stands_ready(house: House) -> None:
     tea = house.saved("Ann likes sencha tea.", importance=0.9)
     for other in (ann.evolve(user="mallory"), ann.evolve(tenant="elsewhere"), ann.evolve(agent="otto")):
         assert kit.retention.active(scope=other) == ()
-        for verb in (kit.retention.activate, kit.retention.deactivate):
+        for ready in (True, False):
             with pytest.raises(NotFoundError):
-                verb(tea.memory_id, scope=other)
+                kit.retention.pin(tea.memory_id, scope=other, active=ready)
     assert active(house) == [tea.content]
 
 

@@ -274,11 +274,11 @@ def test_what_somebody_said_about_a_skill_holds_for_its_next_version(house: Hous
     """A skill that was pinned, or kept out of sight, would come loose again with the next run that teaches something."""
     kit, ann = house.kit, house.ann
     kept_out = kit.skills.add(deploying("fast"), scope=ann)
-    kit.retention.deactivate(kept_out.memory_id, scope=ann)
+    kit.retention.pin(kept_out.memory_id, scope=ann, active=False)
     kit.add_messages(refunding("run", "1234", "INV-9"), scope=ann)
     learned = kit.skills.learn("run", scope=ann, task="Refund").memory
     assert learned is not None
-    kit.retention.activate(learned.memory_id, scope=ann)
+    kit.retention.pin(learned.memory_id, scope=ann)
 
     changed = kit.skills.add(deploying("fast", step("build", target="all")), scope=ann)
     failed = [said("Please refund order 77."), called("cancel", "a", order="77"), returned("a", "No.", ok=False)]

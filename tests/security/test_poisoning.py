@@ -83,22 +83,22 @@ def test_a_person_approves_or_rejects_what_waits(tmp_path: Path) -> None:
     with poisoned(tmp_path) as kit:
         (memory,) = kit.knowledge.waiting(scope=ANN)
         with pytest.raises(InputError, match="who approves"):
-            kit.knowledge.approve(memory.memory_id, scope=ANN, by=" ")
+            kit.knowledge.decide(memory.memory_id, approve=True, scope=ANN, by=" ")
         with pytest.raises(NotFoundError):
-            kit.knowledge.reject(memory.memory_id, scope=Scope(user="bob", agent="remy"), by="bob")
-        approved = kit.knowledge.approve(memory.memory_id, scope=ANN, by="Ann", note="I know them")
+            kit.knowledge.decide(memory.memory_id, approve=False, scope=Scope(user="bob", agent="remy"), by="bob")
+        approved = kit.knowledge.decide(memory.memory_id, approve=True, scope=ANN, by="Ann", note="I know them")
         assert (approved.status, approved.trust) == ("active", 0.3)
         assert "4711" in (context := shown(kit))
         assert "hxxps[://]evil.example" in context
         with pytest.raises(InputError, match="forget it"):
-            kit.knowledge.reject(memory.memory_id, scope=ANN, by="Ann")
+            kit.knowledge.decide(memory.memory_id, approve=False, scope=ANN, by="Ann")
 
 
 def test_what_is_rejected_is_gone_and_does_not_come_back(tmp_path: Path) -> None:
     """A page that is read again must not ask again."""
     with poisoned(tmp_path) as kit:
         (memory,) = kit.knowledge.waiting(scope=ANN)
-        rejected = kit.knowledge.reject(memory.memory_id, scope=ANN, by="Ann", note="never heard of it")
+        rejected = kit.knowledge.decide(memory.memory_id, approve=False, scope=ANN, by="Ann", note="never heard of it")
         assert (rejected.status, kit.knowledge.waiting(scope=ANN)) == ("deleted", ())
         (event,) = [each for each in kit.trace(memory.memory_id, scope=ANN).events if each.action == "reject"]
         assert (event.actor, event.reason) == ("Ann", "never heard of it")
@@ -110,7 +110,7 @@ def test_what_an_agent_shares_is_believed_no_more_by_others(tmp_path: Path) -> N
     with poisoned(tmp_path) as kit:
         (memory,) = kit.knowledge.waiting(scope=ANN)
         assert kit.knowledge.share("invoices", scope=ANN).items == ()
-        kit.knowledge.approve(memory.memory_id, scope=ANN, by="Ann")
+        kit.knowledge.decide(memory.memory_id, approve=True, scope=ANN, by="Ann")
         other = Scope(user="ann", agent="other")
         items = kit.knowledge.share("Where are invoices paid to?", scope=ANN).items
         kit.knowledge.absorb(items, scope=other)

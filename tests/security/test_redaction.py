@@ -177,7 +177,7 @@ def reasons(kit: MemoryKit) -> None:
     }
     kit.knowledge.absorb([knowledge], scope=ANN)
     (waiting, *_) = kit.knowledge.waiting(scope=ANN)
-    kit.knowledge.approve(waiting.memory_id, scope=ANN, by="Ann", note=f"asked {PHONE}")
+    kit.knowledge.decide(waiting.memory_id, approve=True, scope=ANN, by="Ann", note=f"asked {PHONE}")
 
 
 def proposals(kit: MemoryKit) -> None:
@@ -185,7 +185,7 @@ def proposals(kit: MemoryKit) -> None:
     first = sharing.propose(saved(kit, "Ann lives in Lisbon."), scope=ANN, reason=f"asked by {MAIL}")
     sharing.withdraw(first.proposal_id, scope=ANN, reason=f"not of {PHONE}")
     second = sharing.propose(saved(kit, "Ann's sister is Berta."), scope=ANN, reason=f"asked by {MAIL}")
-    sharing.approve(second.proposal_id, scope=ANN, actor="Ann", reason=f"paid by {CARD}")
+    sharing.decide(second.proposal_id, approve=True, scope=ANN, actor="Ann", reason=f"paid by {CARD}")
 
 
 def questions(kit: MemoryKit) -> None:

@@ -95,8 +95,7 @@ def migrate(
 def verify(session: Session, *, heads: Heads = None) -> None:
     """Compare the ledger with its index and its journal, and every memory with its words. Exit code 1 where anything differs."""
     kit = session.kit()
-    known = () if heads is None else kit.governance.read_heads(heads)
-    found = kit.admin.verify(progress=session.bars(), heads=known)
+    found = kit.admin.verify(progress=session.bars(), heads=heads or ())
     _show_health(session, found, verification(found), healthy=found.healthy)
 
 
@@ -274,7 +273,7 @@ def audit(
     times = {"since": read_time(since, zone), "until": read_time(until, zone)}
     journal = session.kit().governance
     if check is not None:
-        wrong = journal.verify_export(check, () if heads is None else journal.read_heads(heads))
+        wrong = journal.verify_export(check, heads or ())
         session.show({"whole": not wrong, "differences": wrong}, *export_check(check.name, wrong))
         if wrong:
             raise typer.Exit(1)

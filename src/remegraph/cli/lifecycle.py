@@ -381,7 +381,7 @@ def waiting(session: Session, scope: Scope) -> None:
 def approve(session: Session, scope: Scope, memory_id: MemoryId, *, by: By = "", note: Note = "") -> None:
     """Let a memory hold. It is believed no more than before, and its links stay disarmed."""
     name = session.memory_id(scope, memory_id)
-    found = session.kit().knowledge.approve(name, scope=scope, by=by or scope.user, note=note)
+    found = session.kit().knowledge.decide(name, approve=True, scope=scope, by=by or scope.user, note=note)
     session.show(found, *memory_list([found]))
 
 
@@ -389,5 +389,5 @@ def approve(session: Session, scope: Scope, memory_id: MemoryId, *, by: By = "",
 def reject(session: Session, scope: Scope, memory_id: MemoryId, *, by: By = "", note: Note = "") -> None:
     """Delete a memory that waits."""
     name = session.memory_id(scope, memory_id)
-    found = session.kit().knowledge.reject(name, scope=scope, by=by or scope.user, note=note)
+    found = session.kit().knowledge.decide(name, approve=False, scope=scope, by=by or scope.user, note=note)
     session.show(found, *memory_list([found]))

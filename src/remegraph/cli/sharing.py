@@ -159,7 +159,7 @@ def corroborate(
 def approve(session: Session, scope: Scope, proposal_id: _ProposalId, *, by: By = "", reason: Reason = "") -> None:
     """Make a proposal a memory of all agents of the user, on a person's word."""
     name = session.memory_id(scope, proposal_id)
-    found = session.kit().sharing.approve(name, scope=scope, actor=by or scope.user, reason=reason)
+    found = session.kit().sharing.decide(name, approve=True, scope=scope, actor=by or scope.user, reason=reason)
     session.show(found, *_proposals([found]))
 
 
@@ -167,7 +167,7 @@ def approve(session: Session, scope: Scope, proposal_id: _ProposalId, *, by: By 
 def reject(session: Session, scope: Scope, proposal_id: _ProposalId, *, by: By = "", reason: Reason = "") -> None:
     """Refuse a proposal, on a person's word. It stays in the ledger, and is never recalled."""
     name = session.memory_id(scope, proposal_id)
-    found = session.kit().sharing.reject(name, scope=scope, actor=by or scope.user, reason=reason)
+    found = session.kit().sharing.decide(name, approve=False, scope=scope, actor=by or scope.user, reason=reason)
     session.show(found, *_proposals([found]))
 
 

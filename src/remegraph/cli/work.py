@@ -103,7 +103,7 @@ def jobs(
 ) -> None:
     """List the work in the background that is not done, of every user, and why it failed."""
     admin = session.kit().admin
-    revived, adopted = admin.revive() if revive else 0, admin.adopt() if adopt else 0
+    revived, adopted = admin.requeue() if revive else 0, admin.requeue("foreign") if adopt else 0
     found = admin.jobs()
     head = [f"{counted(revived + adopted, 'job')} taken up again."] if revived + adopted else []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
+from os import PathLike
 from pathlib import Path
 from typing import get_args
 
@@ -13,7 +14,7 @@ from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.governance.decisions import Resolution, check, find, listed, resolve
 from remegraph.governance.versions import difference, dig, dug, known, restore
 from remegraph.kit.context import Facade, stream, twin
-from remegraph.kit.validation import actor_of, check_numbers, check_text, check_times, required
+from remegraph.kit.validation import File, actor_of, check_numbers, check_text, check_times, required
 from remegraph.ledger.audit import check_export, entries, export, read_heads
 from remegraph.models import (
     Archaeology,
@@ -35,7 +36,7 @@ from remegraph.models import (
     StoredMessage,
 )
 
-__all__ = ["Conflicts", "Governance"]
+__all__ = ["Conflicts", "Governance", "heads_of"]
 
 
 class Governance(Facade):
@@ -213,33 +214,20 @@ class Governance(Facade):
 
     aexport_audit = twin(export_audit)
 
-    def verify_export(self, path: str | Path, heads: Sequence[AuditHead] = ()) -> tuple[Mismatch, ...]:
+    def verify_export(self, path: File, heads: Sequence[AuditHead] | File = ()) -> tuple[Mismatch, ...]:
         """Return what of an exported file was changed or left out since; nothing where it is whole.
 
         Args:
             path: The file.
-            heads: What `export_audit` returned for it; unless given, those that stand at its end, which only whoever
-                has no key could not rewrite.
+            heads: What `export_audit` returned for it, or a file with such lines, kept elsewhere; unless given, those that stand
+                at its end, which only whoever has no key could not rewrite.
 
         Raises:
-            FileFormatError: It cannot be read.
+            FileFormatError: It cannot be read, or the other file holds no heads.
         """
-        return check_export(self._parts().trail, Path(path).expanduser(), heads)
+        return check_export(self._parts().trail, Path(path).expanduser(), heads_of(heads))
 
     averify_export = twin(verify_export)
-
-    def read_heads(self, path: str | Path) -> tuple[AuditHead, ...]:
-        """Return the heads that stand in a file, such as one with the last lines of an export.
-
-        Args:
-            path: The file.
-
-        Raises:
-            FileFormatError: It cannot be read, or holds none.
-        """
-        return read_heads(Path(path).expanduser())
-
-    aread_heads = twin(read_heads)
 
     def injected(
         self,
@@ -328,6 +316,15 @@ class Governance(Facade):
         return tuple(selected(each, lambda record: told_by(record) in said) for each in contexts)
 
     astanding = twin(standing)
+
+
+def heads_of(heads: Sequence[AuditHead] | File) -> Sequence[AuditHead]:
+    """Return heads of the journal as they are, or those in a file, such as one with the last lines of an export.
+
+    Raises:
+        FileFormatError: The file cannot be read, or holds none.
+    """
+    return read_heads(Path(heads).expanduser()) if isinstance(heads, str | PathLike) else heads
 
 
 def _shown(found: Recall | Injection | Mapping[str, int]) -> dict[str, int]:

@@ -34,13 +34,12 @@ from remegraph.kit.knowledge import Knowledge
 from remegraph.kit.packs import Packs
 from remegraph.kit.providers import Thinkers, as_attention, as_chat_model, as_embedder, token_counter
 from remegraph.kit.recall import Asked, Injections, Recalls, Rules
-from remegraph.kit.retention import Retention
+from remegraph.kit.retention import Retention, Working
 from remegraph.kit.sharing import Sharing
 from remegraph.kit.skills import Skills
 from remegraph.kit.sources import Sources, explain, held, trace
 from remegraph.kit.statements import Forms, SaveOptions, Statements
 from remegraph.kit.summarization import Summarization, Worklist
-from remegraph.kit.task_memory import Working
 from remegraph.kit.tools import ToolMemory
 from remegraph.kit.topics import Topics
 from remegraph.kit.validation import actor_of, check_numbers, check_text, required

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from remegraph.engine.routes import home
 from remegraph.errors import InputError, ScopeError
-from remegraph.governance.decisions import approve, reject, waiting
+from remegraph.governance import decisions
 from remegraph.kit.context import ALONE, Context, Facade, twin
 from remegraph.kit.packs import key_list
 from remegraph.kit.recall import Asked, Recalls
@@ -149,59 +149,34 @@ class Knowledge(Facade):
             scope: Whose.
         """
         parts = self._parts()
-        return waiting(parts.archive, parts.own(self._context.library(scope)))
+        return decisions.waiting(parts.archive, parts.own(self._context.library(scope)))
 
     awaiting = twin(waiting)
 
-    def approve(self, memory_id: str, *, scope: Scope, by: str, note: str = "") -> Memory:
-        """Let a memory hold that waits for approval; `forget` takes it back. Approving it again changes nothing.
+    def decide(self, memory_id: str, *, approve: bool, scope: Scope, by: str, note: str = "") -> Memory:
+        """Let a memory hold that waits for approval, or delete it. Approving it again changes nothing.
 
-        It is held against what is known, as a new one would be, and is believed no more than before.
+        What is approved is held against what is known, as a new one would be, and is believed no more than before; `forget` takes
+        it back. Of what is deleted a tombstone stays, so that the same words do not come back.
 
         Args:
             memory_id: The memory.
+            approve: Whether it holds from now on.
             scope: Whose.
-            by: The person who approves it.
+            by: The person who decides.
             note: Why, for the journal, which outlives the memory: say nothing there that may have to be forgotten.
 
         Returns:
-            The memory, live.
+            The memory, live or deleted.
 
         Raises:
             NotFoundError: There is no such memory, or it is not this user's.
-            InputError: It is not said who approves it.
+            InputError: It is not said who decides, or what is to be deleted holds already.
             ConflictError: It changed meanwhile, or its words stand in a live memory by now.
         """
-        return self._decide(approve, memory_id, scope, by, note)
-
-    aapprove = twin(approve)
-
-    def reject(self, memory_id: str, *, scope: Scope, by: str, note: str = "") -> Memory:
-        """Delete a memory that waits for approval. Its tombstone stays, so that the same words do not come back.
-
-        Args:
-            memory_id: The memory.
-            scope: Whose.
-            by: The person who rejects it.
-            note: Why, for the journal; see `approve`.
-
-        Returns:
-            The memory, deleted.
-
-        Raises:
-            NotFoundError: There is no such memory, or it is not this user's.
-            InputError: It is not said who rejects it, or it holds already.
-            ConflictError: It changed meanwhile.
-        """
-        return self._decide(reject, memory_id, scope, by, note)
-
-    areject = twin(reject)
-
-    def _decide(self, decide: Callable[..., Memory], memory_id: str, scope: Scope, by: str, note: str) -> Memory:
-        """Carry out what a person decides about a memory that waits."""
         check_text(memory_id=memory_id, by=by, note=note)
         parts = self._parts()
-        memory = decide(
+        memory = (decisions.approve if approve else decisions.reject)(
             parts.archive,
             parts.disputes.commit,
             parts.own(self._context.library(scope)),
@@ -213,6 +188,8 @@ class Knowledge(Facade):
         )
         self._follow()
         return memory
+
+    adecide = twin(decide)
 
     def _proven(self, item: KnowledgeItem, library: Scope) -> str | None:
         """Return the agent that truly shared an item: as this ledger notes, or a key proves that is believed."""

@@ -372,7 +372,7 @@ class Packs(Facade):
     ) -> PackInstalled:
         if activate:
             raise InputError(
-                "An export keeps what was active.", "Leave activate out, and call kit.retention.activate() later."
+                "An export keeps what was active.", "Leave activate out, and call kit.retention.pin() later."
             )
         said_in, lives_in = self._places(scope)
         parts = self._parts()

@@ -1,4 +1,7 @@
-"""`kit.retention`: what use memories were, when and why they fade, which stand ready, and upkeep."""
+"""`kit.retention`: what use memories were, when and why they fade, which stand ready, and upkeep; and `kit.working`.
+
+Of what is in mind for a task nothing is ever stored: another process, or a restart, knows nothing of it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING
 from remegraph.engine.frame import shown_texts
 from remegraph.engine.salience import telling_words
 from remegraph.errors import BudgetExceededError, InputError, ModelUnavailableError, NotFoundError, RateLimitError
+from remegraph.importers.messages import MessageLike, to_messages
 from remegraph.kit.context import Facade, twin
 from remegraph.kit.health import observed
 from remegraph.kit.sources import metadata, trace
@@ -16,6 +20,7 @@ from remegraph.kit.validation import actor_of, check_numbers, check_text, check_
 from remegraph.models import (
     LIVE,
     Budget,
+    Chunk,
     Conclusion,
     Consolidation,
     Fading,
@@ -24,6 +29,7 @@ from remegraph.models import (
     MemoryMetadata,
     Partition,
     Scope,
+    Sensed,
     Weight,
 )
 from remegraph.retention.consolidation import consolidate
@@ -38,7 +44,7 @@ if TYPE_CHECKING:
     from remegraph.retention.forgetting import Retained
     from remegraph.retention.maintenance import Step
 
-__all__ = ["Retention"]
+__all__ = ["Retention", "Working"]
 
 
 class Retention(Facade):
@@ -274,37 +280,37 @@ class Retention(Facade):
 
     aactive = twin(active)
 
-    def activate(self, memory_id: str, *, scope: Scope) -> Memory:
-        """Have a memory stand ready from now on, whether it is used or not. The journal keeps it.
+    def pin(self, memory_id: str, *, scope: Scope, active: bool = True) -> Memory:
+        """Have a memory stand ready from now on, used or not; or never, however often it is used: then queries find it.
+
+        The journal keeps it.
 
         Args:
             memory_id: The memory.
             scope: Whose memory.
+            active: Whether it stands ready.
 
         Raises:
             NotFoundError: There is no such live memory, or it is not this user's.
             ConflictError: It changed just now.
             InputError: The id is no text.
         """
-        return self._pin(memory_id, scope, resident=True)
+        check_text(memory_id=memory_id)
+        parts = self._parts()
+        memory = pin(
+            parts.archive,
+            parts.own(required(scope)),
+            memory_id,
+            resident=active,
+            actor=actor_of(scope),
+            at_home=parts.at_home(scope),
+            at=self._context.clock(),
+            operation_id=self._context.new_id(),
+        )
+        self._follow()
+        return memory
 
-    aactivate = twin(activate)
-
-    def deactivate(self, memory_id: str, *, scope: Scope) -> Memory:
-        """Have a memory never stand ready, however often it is used; queries find it. `activate` takes it back.
-
-        Args:
-            memory_id: The memory.
-            scope: Whose memory.
-
-        Raises:
-            NotFoundError: There is no such live memory, or it is not this user's.
-            ConflictError: It changed just now.
-            InputError: The id is no text.
-        """
-        return self._pin(memory_id, scope, resident=False)
-
-    adeactivate = twin(deactivate)
+    apin = twin(pin)
 
     # ------------------------------------------------------------------------------------------- inside
 
@@ -367,22 +373,6 @@ class Retention(Facade):
             agreed=conclusions,
         )
 
-    def _pin(self, memory_id: str, scope: Scope, *, resident: bool) -> Memory:
-        check_text(memory_id=memory_id)
-        parts = self._parts()
-        memory = pin(
-            parts.archive,
-            parts.own(required(scope)),
-            memory_id,
-            resident=resident,
-            actor=actor_of(scope),
-            at_home=parts.at_home(scope),
-            at=self._context.clock(),
-            operation_id=self._context.new_id(),
-        )
-        self._follow()
-        return memory
-
 
 def _where_possible(step: Step) -> Step:
     """Return a step that leaves to the next run what needs a model that is down now, or over the budget."""
@@ -394,3 +384,110 @@ def _where_possible(step: Step) -> Step:
             return Maintenance(dry_run=this.dry_run, degraded=(f"conclusions: {error}",))
 
     return tried
+
+
+# ------------------------------------------------------------------------------------------- kit.working
+
+
+class Working(Facade):
+    """The short-term memory of this process."""
+
+    def sense(
+        self,
+        event: MessageLike,
+        *,
+        scope: Scope,
+        task: str = "main",
+        source: str = "",
+        attention: float | None = None,
+    ) -> Sensed:
+        """Take in an event of the moment: what a sensor reads, a user does, a tool shows.
+
+        It stays in the sensory buffer for its time to live, where nothing can read it. With enough attention it enters
+        working memory, and is there until the task ends. It is no message: what is to be remembered is given to
+        `add_messages` or `capture`.
+
+        Args:
+            event: A text, or a message in any form that `add_messages` takes.
+            scope: Whose senses.
+            task: What it may matter for.
+            source: What it comes from; the speaker of a message that has a name, unless given.
+            attention: How much attention it deserves, 0 to 1, where the caller knows; scored unless given.
+
+        Raises:
+            MessageError: The event has no words, or is no message.
+            InputError: Task or source is no text, or the attention is not between 0 and 1.
+            ScopeError: The scope is missing.
+        """
+        parts, partition = self._parts(), required(scope).partition()
+        check_text(task=task, source=source)
+        if attention is not None and not 0 <= attention <= 1:
+            raise InputError(f"The attention is {attention}.", "Give a number from 0 to 1, or none.")
+        redact = parts.redactor.message
+        (message,) = to_messages([event], thread="main", default_time=self._context.clock(), timezone=None, take=redact)
+        text, who = message.text, parts.redactor.text(source) or message.name
+        score = parts.attention["now"]
+        got = self._context.sensory.sense(
+            partition,
+            text,
+            source=who,
+            score=lambda before: score(text, before) if attention is None else attention,
+        )
+        if got < self._settings.sensory.threshold:
+            return Sensed(attention=got, attended=False)
+        chunk, evicted = self._context.in_mind.hold((partition, task), f"{who}: {text}" if who else text)
+        return Sensed(attention=got, attended=True, chunk=chunk, evicted=evicted)
+
+    asense = twin(sense)
+
+    def chunks(self, *, scope: Scope, task: str = "main") -> tuple[Chunk, ...]:
+        """Return what an agent has in mind for a task, oldest first.
+
+        Args:
+            scope: Which agent, and for whom.
+            task: The task.
+
+        Raises:
+            InputError: The task is no text.
+            ScopeError: The scope is missing.
+        """
+        self._parts()
+        check_text(task=task)
+        return self._context.in_mind.chunks((required(scope).partition(), task))
+
+    achunks = twin(chunks)
+
+    def rehearse(self, chunk_id: str, *, scope: Scope, task: str = "main") -> Chunk:
+        """Keep a chunk in mind: what was rehearsed least has to go first.
+
+        Args:
+            chunk_id: The chunk.
+            scope: Which agent, and for whom.
+            task: The task.
+
+        Raises:
+            NotFoundError: There is no such chunk for this task.
+            InputError: The task or the id is no text.
+        """
+        self._parts()
+        check_text(chunk_id=chunk_id, task=task)
+        return self._context.in_mind.rehearse((required(scope).partition(), task), chunk_id)
+
+    arehearse = twin(rehearse)
+
+    def end(self, task: str = "main", *, scope: Scope) -> int:
+        """Say that a task is over: all that was in mind for it is gone. Returns how many chunks that were.
+
+        Args:
+            task: The task.
+            scope: Which agent, and for whom.
+
+        Raises:
+            InputError: The task is no text.
+            ScopeError: The scope is missing.
+        """
+        self._parts()
+        check_text(task=task)
+        return self._context.in_mind.end((required(scope).partition(), task))
+
+    aend = twin(end)

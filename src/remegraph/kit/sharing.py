@@ -199,11 +199,14 @@ class Sharing(Facade):
 
     acorroborate = twin(corroborate)
 
-    def approve(self, proposal_id: str, *, scope: Scope, actor: str, reason: str = "") -> Proposal:
-        """Make a proposal a memory of all, on a person's word. No tool offers this to a model.
+    def decide(self, proposal_id: str, *, approve: bool, scope: Scope, actor: str, reason: str = "") -> Proposal:
+        """Make a proposal a memory of all, or refuse it, on a person's word. No tool offers this to a model.
+
+        What is refused stays in the ledger, and is never recalled.
 
         Args:
             proposal_id: The proposal.
+            approve: Whether it becomes a memory of all.
             scope: Whose.
             actor: The person; no agent.
             reason: Why, for the journal.
@@ -215,18 +218,12 @@ class Sharing(Facade):
         """
         check_text(proposal_id=proposal_id, actor=actor, reason=reason)
         self._check_person(actor, self._consensus(scope).get(proposal_id), scope)
+        if not approve:
+            return self._refused(proposal_id, scope, "reject", actor, reason)
         reason = self._parts().redactor.text(reason)
         return self._done(proposal_id, scope, lambda those: those.approve(those.get(proposal_id), actor, reason))
 
-    aapprove = twin(approve)
-
-    def reject(self, proposal_id: str, *, scope: Scope, actor: str, reason: str = "") -> Proposal:
-        """Refuse a proposal, on a person's word; see `approve`. It stays in the ledger, and is never recalled."""
-        check_text(proposal_id=proposal_id, actor=actor, reason=reason)
-        self._check_person(actor, self._consensus(scope).get(proposal_id), scope)
-        return self._refused(proposal_id, scope, "reject", actor, reason)
-
-    areject = twin(reject)
+    adecide = twin(decide)
 
     def withdraw(self, proposal_id: str, *, scope: Scope, reason: str = "") -> Proposal:
         """Take back what one proposed.

@@ -7,7 +7,7 @@ chunks held for a task. No agent reaches another's, no task another task's; a fi
 The active tier (MEK, 2.1.2; K2) is the few memories held ready. A memory goes up by use and down by time. Each review is
 worth a point, two where an answer drew on it, times .5 and its importance; half of that is gone after each week. From 6
 points on a memory is active, until less than 2 are left: the gap between the two keeps it from going up and down with every
-question, and no burst of use counts more than 12. Core rules are always active. `activate` and `deactivate` overrule all
+question, and no burst of use counts more than 12. Core rules are always active. `kit.retention.pin` overrules all
 that. Half-life, points and bounds are our own choice: the protocol says only "most relevant to the current task or most
 frequently accessed". It follows from the ledger and the time, so a restart computes the same. A result serves until the
 ledger's journal or its reviews go on, whoever wrote them, or until the next memory is due to leave.

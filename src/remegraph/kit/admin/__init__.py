@@ -12,7 +12,8 @@ from remegraph.errors import BackupError, InputError, NotFoundError, SetupError
 from remegraph.kit.admin.examination import Examination, many
 from remegraph.kit.admin.export import export
 from remegraph.kit.context import twin
-from remegraph.kit.validation import check_text, required
+from remegraph.kit.governance import heads_of
+from remegraph.kit.validation import File, check_text, required
 from remegraph.kit.worker import KIND
 from remegraph.ledger.attachments import BlobFolder
 from remegraph.ledger.backup import BackupRun, inspect, restore
@@ -57,7 +58,7 @@ class Admin(Examination):
         context: What the verbs of the kit share.
     """
 
-    def verify(self, progress: Report | None = None, heads: Sequence[AuditHead] = ()) -> Verification:
+    def verify(self, progress: Report | None = None, heads: Sequence[AuditHead] | File = ()) -> Verification:
         """Prove that the ledger and its projections agree, and that the journal was not rewritten.
 
         Every block resolves to messages, every memory to blocks and to words that stand in a message,
@@ -66,11 +67,14 @@ class Admin(Examination):
 
         Args:
             progress: Told after each partition.
-            heads: Of exports of the journal, from where nobody could change them: it must still hold these.
+            heads: Of exports of the journal, or a file with some, from where nobody could change them: it must still hold these.
+
+        Raises:
+            FileFormatError: The file cannot be read, or holds none.
         """
         parts = self._parts()
         counts = Counter(messages=0, blocks=0, memories=0, events=parts.archive.counts()["events"])
-        cut = [_cut(head) for head in heads if not parts.trail.holds(head)]
+        cut = [_cut(head) for head in heads_of(heads) if not parts.trail.holds(head)]
         differences = self._compare(counts, progress)
         vectors, mismatches = parts.projection.verify()
         return Verification(**counts, vectors=vectors, differences=(*cut, *differences, *mismatches))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from remegraph.errors import InputError, RemegraphError, VectorIndexError
 from remegraph.kit.components import INDEX
@@ -163,7 +163,7 @@ class Examination(Facade, ABC):
                 )
 
     def _revive(self) -> str:
-        return f"took {self.revive()} jobs up again"
+        return f"took {self.requeue()} jobs up again"
 
     def ready(self) -> bool:
         """Return whether the ledger answers within two seconds and fits this release: for probes, which ask all the time.
@@ -222,14 +222,24 @@ class Examination(Facade, ABC):
 
     ajobs = twin(jobs)
 
-    def revive(self) -> int:
-        """Take up the jobs that gave up; return how many there were."""
-        dead = self.jobs("dead")
-        for job in dead:
-            self._parts().jobs.enqueue(job.kind, job.partition, as_it_is=True)
-        return len(dead)
+    def requeue(self, which: Literal["dead", "foreign"] = "dead") -> int:
+        """Take up jobs that nobody does; return how many there were.
 
-    arevive = twin(revive)
+        Args:
+            which: dead: those that gave up; foreign: those that were made with other settings, which are done with those of
+                this kit then, as after a change of settings that is meant to hold for what was said before, too.
+
+        Raises:
+            InputError: It is neither.
+        """
+        if which not in {"dead", "foreign"}:
+            raise InputError(f"There are no {which!r} jobs.", "Give dead or foreign.")
+        found = [job for job in self.jobs() if (job.foreign if which == "foreign" else job.state == "dead")]
+        for job in found:
+            self._parts().jobs.enqueue(job.kind, job.partition, as_it_is=which == "dead")
+        return len(found)
+
+    arequeue = twin(requeue)
 
     def release(self, worker: str) -> int:
         """Give the jobs of a worker that is dead to others at once, not only when its lease is over; return how many.
@@ -247,18 +257,6 @@ class Examination(Facade, ABC):
         return len(calls)
 
     arelease = twin(release)
-
-    def adopt(self) -> int:
-        """Let jobs that were made with other settings be done with those of this kit; return how many there were.
-
-        After a change of settings that is meant to hold for what was said before, too.
-        """
-        foreign = [job for job in self.jobs() if job.foreign]
-        for job in foreign:
-            self._parts().jobs.enqueue(job.kind, job.partition)
-        return len(foreign)
-
-    aadopt = twin(adopt)
 
 
 def mended(seen: Iterator[Seen], *, fix: bool) -> Iterator[Finding]:

@@ -62,14 +62,20 @@ def _resolve(at: Desk, fields: _Fieldset) -> None:
 
 def _decide_proposal(at: Desk, fields: _Fieldset) -> None:
     """Approve or reject a proposal."""
-    decide = at.kit.sharing.approve if _approved(fields) else at.kit.sharing.reject
-    decide(fields.get("id", ""), scope=at.scope, actor=at.scope.user, reason=fields.get("note", ""))
+    at.kit.sharing.decide(
+        fields.get("id", ""),
+        approve=_approved(fields),
+        scope=at.scope,
+        actor=at.scope.user,
+        reason=fields.get("note", ""),
+    )
 
 
 def _decide_quarantined(at: Desk, fields: _Fieldset) -> None:
     """Let a quarantined memory hold, or delete it."""
-    decide = at.kit.knowledge.approve if _approved(fields) else at.kit.knowledge.reject
-    decide(fields.get("id", ""), scope=at.scope, by=at.scope.user, note=fields.get("note", ""))
+    at.kit.knowledge.decide(
+        fields.get("id", ""), approve=_approved(fields), scope=at.scope, by=at.scope.user, note=fields.get("note", "")
+    )
 
 
 def _approved(fields: _Fieldset) -> bool:
