@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remegraph.engine.disputes import compare
 from remegraph.models import Link, LinkType, Memory, Partition, Topic
-from remegraph.models.supersession import disputed, opposing, pair_of, settled
+from remegraph.models.supersession import compare, disputed, opposing, pair_of, settled
 from tests.talk import NOON
 
 
