@@ -30,7 +30,7 @@ from remegraph.kit import OpenOptions
 from remegraph.ledger.files import alone
 from remegraph.mek.items import SigningKey
 from remegraph.models import Memory, PackKind, Progress
-from remegraph.packs import writer
+from remegraph.packs import contents as writer
 from remegraph.packs.format import LIMITS
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import NOON, open_kit, said

@@ -29,16 +29,27 @@ from remegraph.models import (
     Status,
     TrustedKey,
 )
+from remegraph.packs.contents import (
+    CARRIED,
+    arrival,
+    believed,
+    check_choice,
+    check_place,
+    conflict,
+    export,
+    offer,
+    preset,
+    signer,
+    write,
+)
 from remegraph.packs.format import LIMITS, NOWHERE, PURPOSE
-from remegraph.packs.installation import arrival, believed, conflict, offer
 from remegraph.packs.reader import ExportRecords, PackFile, items
-from remegraph.packs.writer import CARRIED, check_choice, check_place, export, preset, signer, write
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:
     from remegraph.kit.worker import Cancel, OnProgress
     from remegraph.mek.offers import Offer
-    from remegraph.packs.writer import Contents, Step
+    from remegraph.packs.contents import Contents, Step
 
 __all__ = ["Packs", "key_list"]
 
