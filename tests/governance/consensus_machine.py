@@ -222,7 +222,7 @@ class ConsensusMachine(SharingMachine):
             lambda: kit.forget(key, scope=scope),
             lambda: kit.retention.pin(key, scope=scope),
             lambda: kit.rules.promote(key, scope=scope, reason="x"),
-            lambda: kit.governance.restore(key, 1, scope=scope),
+            lambda: kit.restore(key, version=1, scope=scope),
             lambda: kit.save("note", "Nothing at all.", scope=scope, supersedes=[key]),
             lambda: kit.sharing.decide(key, approve=True, scope=scope, actor=str(scope.agent)),
             lambda: kit.topics.link(key, "contradicts", self.chance.choice(list(self.books)), scope=scope),

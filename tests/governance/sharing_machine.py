@@ -190,7 +190,7 @@ class SharingMachine:
                                   layers=LAYERS, reason="mine now", actor="ann"),
             lambda: self.kit.retention.used([key], scope=scope),
             lambda: self.kit.restore(key, scope=scope),
-            lambda: self.kit.governance.restore(key, 1, scope=scope),
+            lambda: self.kit.restore(key, version=1, scope=scope),
             lambda: self.kit.rules.promote(key, scope=scope, reason="mine now"),
             *(lambda given=given: sharing.revoke(given, scope=scope, reason="x", actor="x")
               for given, grant in self.grants.items() if grant.giver == fact.owner.partition()),

@@ -29,7 +29,7 @@ def entries_of(office: Office, since: datetime | None = None, until: datetime | 
 async def test_the_trail_tells_who_did_what_when_and_why_and_no_word_of_it(office: Office) -> None:
     """An auditor reads it, and learns nothing that a memory says."""
     paris, porto = office.moved("Paris", "Porto")
-    office.kit.governance.restore(paris.memory_id, 1, scope=office.ann)
+    office.kit.restore(paris.memory_id, version=1, scope=office.ann)
     told = {(each.event.record_id, each.after): each for each in entries_of(office)}
     made, replaced = told[paris.memory_id, 1], told[paris.memory_id, 2]
     assert (made.event.actor, made.event.action, made.before, made.after) == ("remy", "create", 0, 1)

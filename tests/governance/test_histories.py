@@ -45,7 +45,7 @@ def rebuilt(archive: Archive, partition: Partition) -> dict[str, Memory]:
 
 def act(office: Office, scope: Scope, chance: random.Random) -> None:
     """Let one thing happen, as it may any day."""
-    kit, governance = office.kit, office.kit.governance
+    kit = office.kit
     known = kit.memories(scope=scope)
     match chance.choice(("add", "move", "move", "restore", "restore", "archive", "fade", "count", "decide", "tidy")):
         case "add":
@@ -54,7 +54,7 @@ def act(office: Office, scope: Scope, chance: random.Random) -> None:
             office.saved(f"{chance.choice(PEOPLE)} lives in {chance.choice(CITIES)}.", scope)
         case "restore" if known:
             memory = chance.choice(known)
-            _tried(lambda: governance.restore(memory.memory_id, chance.randint(1, memory.version), scope=scope))
+            _tried(lambda: kit.restore(memory.memory_id, version=chance.randint(1, memory.version), scope=scope))
         case "archive" if known:
             memory = chance.choice([each for each in known if each.live] or [known[0]])
             _tried(lambda: _archived(office, memory))

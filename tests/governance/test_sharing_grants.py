@@ -223,7 +223,7 @@ def test_reading_anothers_memory_neither_strengthens_nor_changes_it(team: Team) 
     refused: tuple[Callable[[], object], ...] = (
         lambda: kit.retention.used([memory.memory_id], scope=team.remy),
         lambda: kit.restore(memory.memory_id, scope=team.remy),
-        lambda: kit.governance.restore(memory.memory_id, 1, scope=team.remy),
+        lambda: kit.restore(memory.memory_id, version=1, scope=team.remy),
         lambda: kit.rules.promote(memory.memory_id, scope=team.remy, reason="mine now"),
         lambda: team.grant(scope=team.remy, memory_ids=[memory.memory_id]),
     )

@@ -97,12 +97,12 @@ def test_restoring_a_version_of_what_holds_is_a_new_version(office: Office) -> N
     merged = office.kit.save("note", "Ann likes tea", scope=office.ann).memory
     assert merged is not None
     office.clock.move(DAY)
-    again = office.kit.governance.restore(first.memory_id, 1, scope=office.ann)
+    again = office.kit.restore(first.memory_id, version=1, scope=office.ann)
     assert (again.memory_id, again.version, again.content) == (first.memory_id, 3, first.content)
     assert (again.merges, again.recorded_at) == (0, office.clock())
     event = office.kit.trace(first.memory_id, scope=office.ann).events[-1]
     assert (event.action, event.reason, event.actor, event.version) == ("restore", "version 1", "remy", 3)
-    assert office.kit.governance.restore(first.memory_id, 3, scope=office.ann) == again, "it holds already"
+    assert office.kit.restore(first.memory_id, version=3, scope=office.ann) == again, "it holds already"
     assert len(office.kit.trace(first.memory_id, scope=office.ann).versions) == 3
 
 
@@ -110,7 +110,7 @@ async def test_restoring_what_was_replaced_replaces_the_end_of_the_chain(office:
     """Back to Paris, without a second truth beside it."""
     paris, porto, lisbon = office.moved("Paris", "Porto", "Lisbon")
     office.clock.move(DAY)
-    again = await office.kit.governance.arestore(paris.memory_id, 1, scope=office.ann)
+    again = await office.kit.arestore(paris.memory_id, version=1, scope=office.ann)
     assert (again.content, again.status, again.version) == (paris.content, "active", 1)
     assert again.supersedes == (lisbon.memory_id,)
     assert again.evidence == paris.evidence
@@ -137,7 +137,7 @@ def test_restoring_works_where_the_end_was_put_away(office: Office, put_away: St
     """Then nothing held, and now one thing does."""
     paris, porto = office.moved("Paris", "Porto")
     _move(office, porto, put_away)
-    again = office.kit.governance.restore(paris.memory_id, 1, scope=office.ann)
+    again = office.kit.restore(paris.memory_id, version=1, scope=office.ann)
     assert office.kit.governance.archaeology(porto.memory_id, scope=office.ann).held == (again,)
 
 
@@ -152,23 +152,23 @@ def _move(office: Office, memory: Memory, status: Status) -> None:
 def test_what_cannot_hold_is_not_restored(office: Office) -> None:
     """Neither what never held, nor what is somebody else's, nor a twin."""
     paris, _ = office.moved("Paris", "Porto")
-    restore, bob = office.kit.governance.restore, Scope(user="bob", agent="remy")
+    restore, bob = office.kit.restore, Scope(user="bob", agent="remy")
     with pytest.raises(InputError, match="was superseded"):
-        restore(paris.memory_id, 2, scope=office.ann)
+        restore(paris.memory_id, version=2, scope=office.ann)
     with pytest.raises(NotFoundError, match="no version 9"):
-        restore(paris.memory_id, 9, scope=office.ann)
+        restore(paris.memory_id, version=9, scope=office.ann)
     for memory_id, scope in ((paris.memory_id, bob), ("unknown", office.ann)):
         with pytest.raises(NotFoundError):
-            restore(memory_id, 1, scope=scope)
+            restore(memory_id, version=1, scope=scope)
     tea = office.saved("Ann likes tea.")
     office.kit.forget(tea.memory_id, scope=office.ann)
     office.saved("Ann likes tea.")
     with pytest.raises(ConflictError):
-        restore(tea.memory_id, 1, scope=office.ann)
+        restore(tea.memory_id, version=1, scope=office.ann)
     _move(office, office.saved("Ann has a dog."), "quarantined")
     (dog,) = [memory for memory in office.kit.memories(scope=office.ann) if "dog" in memory.content]
     with pytest.raises(InputError, match="quarantined"):
-        restore(dog.memory_id, 1, scope=office.ann)
+        restore(dog.memory_id, version=1, scope=office.ann)
 
 
 async def test_two_versions_differ_field_by_field_and_word_by_word(office: Office) -> None:

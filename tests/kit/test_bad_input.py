@@ -142,7 +142,7 @@ CASES: dict[str, tuple[Callable[[Any], object], type[RemegraphError], str]] = {
     "known at no turn": (
         lambda kit: kit.governance.known_to(scope=ANN, thread="main", turn=2**63), InputError, "0 or more, up to 2147483647"
     ),
-    "version beyond use": (lambda kit: kit.governance.restore("m", 2**63, scope=ANN), InputError, "whole number, 0 or more"),
+    "version beyond use": (lambda kit: kit.restore("m", version=2**63, scope=ANN), InputError, "whole number, 0 or more"),
     "diff beyond words": (lambda kit: kit.governance.diff("m", 1, 10**5000, scope=ANN), InputError, "whole number, 0 or more"),
     "limit of items": (lambda kit: kit.items.search((), scope=ANN, limit=2**63), InputError, "whole number, 0 or more"),
     "offset of items": (

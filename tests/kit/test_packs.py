@@ -30,7 +30,7 @@ from remegraph.kit import OpenOptions
 from remegraph.ledger.files import alone
 from remegraph.mek.items import SigningKey
 from remegraph.models import Memory, PackKind, Progress
-from remegraph.packs import contents as writer
+from remegraph.packs import contents
 from remegraph.packs.format import LIMITS
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import NOON, open_kit, said
@@ -424,7 +424,7 @@ def test_a_pack_that_nobody_could_read_is_not_built_and_the_one_before_stays(
     path = tmp_path / "ann.pack"
     source.packs.build(path, scope=ANN, kind=kind)
     before = path.read_bytes()
-    monkeypatch.setattr(writer, "LIMITS", replace(LIMITS, **{limit: 2}))
+    monkeypatch.setattr(contents, "LIMITS", replace(LIMITS, **{limit: 2}))
     with pytest.raises(PackError) as caught:
         source.packs.build(path, scope=ANN, kind=kind, overwrite=True)
     assert caught.value.reason == "too_large"
@@ -457,13 +457,13 @@ def test_a_file_that_comes_while_a_pack_is_written_stays(
     """Building takes minutes; what another program saved meanwhile is not for the taking."""
     path = tmp_path / "ann.pack"
     with monkeypatch.context() as patched:
-        really = writer._write_zip
+        really = contents._write_zip
 
         def slowly(draft: Path, files: Mapping[str, bytes]) -> None:
             really(draft, files)
             path.write_text("Monday", encoding="utf-8")
 
-        patched.setattr(writer, "_write_zip", slowly)
+        patched.setattr(contents, "_write_zip", slowly)
         with pytest.raises(InputError, match="there already"):
             source.packs.build(path, scope=ANN)
     assert [each.read_text(encoding="utf-8") for each in tmp_path.iterdir()] == ["Monday"]

@@ -611,7 +611,7 @@ def test_it_stays_anothers_when_it_is_promoted_restored_or_merged_with_what_some
     origin = home.memory(done.memory_id).origin
     merged = home.saved(HOURS, topic="task:shop")
     assert (merged.memory_id, merged.origin, merged.trust) == (done.memory_id, origin, 0.9)
-    again = home.kit.governance.restore(done.memory_id, 1, scope=home.scope)
+    again = home.kit.restore(done.memory_id, version=1, scope=home.scope)
     assert (again.origin, again.trust) == (origin, 0.9)
     promoted = home.kit.rules.promote(done.memory_id, scope=home.scope, reason="It holds everywhere.")
     assert (promoted.origin, promoted.trust, promoted.partition.project) == (origin, 0.9, None)

@@ -204,7 +204,7 @@ def restore(
 ) -> None:
     """Bring an archived memory back, or an old version of any: what replaced it since is replaced in turn."""
     kit, whole = session.kit(), session.memory_id(scope, memory_id)
-    found = kit.restore(whole, scope=scope) if version is None else kit.governance.restore(whole, version, scope=scope)
+    found = kit.restore(whole, scope=scope, version=version)
     session.show(found, *memory_list([found]))
 
 

@@ -13,7 +13,7 @@ from remegraph.engine.retrieval.hits import still_said, told_by
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.governance.decisions import Resolution, check, find, listed, resolve
 from remegraph.governance.versions import difference, dig, dug, known, restore
-from remegraph.kit.context import Facade, stream, twin
+from remegraph.kit.context import Context, Facade, stream, twin
 from remegraph.kit.validation import File, actor_of, check_numbers, check_text, check_times, required
 from remegraph.ledger.audit import check_export, entries, export, read_heads
 from remegraph.models import (
@@ -36,7 +36,7 @@ from remegraph.models import (
     StoredMessage,
 )
 
-__all__ = ["Conflicts", "Governance", "heads_of"]
+__all__ = ["Conflicts", "Governance", "heads_of", "restored"]
 
 
 class Governance(Facade):
@@ -102,46 +102,6 @@ class Governance(Facade):
         return difference(versions[a], versions[b])
 
     adiff = twin(diff)
-
-    def restore(self, memory_id: str, version: int, *, scope: Scope) -> Memory:
-        """Let an old version hold again, as a new one: nothing is overwritten, and the journal tells who did.
-
-        Where another memory replaced this one, a new memory says what that version said, and replaces the end of the
-        chain. `kit.restore` brings back what was archived.
-
-        Args:
-            memory_id: The memory.
-            version: Number of the version, as `archaeology` and `trace` give it.
-            scope: Whose memory.
-
-        Returns:
-            The memory that says it now, active.
-
-        Raises:
-            NotFoundError: There is no such memory or version, or it is not this user's.
-            InputError: The version was not live, or the id is no text.
-            ConflictError: Something changed meanwhile, or its words stand in another live memory.
-        """
-        check_text(memory_id=memory_id)
-        check_numbers(least=0, whole=True, version=version)
-        parts = self._parts()
-        parts.retraction.restore(memory_id, required(scope))  # else its versions say nothing
-        memory = restore(
-            parts.archive,
-            parts.archive.visible(scope),
-            parts.own(scope),
-            memory_id,
-            version,
-            actor=actor_of(scope),
-            at_home=parts.at_home(scope),
-            at=parts.clock(),
-            new_id=parts.new_id(),
-            operation_id=parts.new_id(),
-        )
-        self._follow()
-        return memory
-
-    arestore = twin(restore)
 
     def requests(self, *, scope: Scope) -> tuple[StoredMessage, ...]:
         """Return the messages that wait for a decision on a request to forget, with their words.
@@ -316,6 +276,28 @@ class Governance(Facade):
         return tuple(selected(each, lambda record: told_by(record) in said) for each in contexts)
 
     astanding = twin(standing)
+
+
+def restored(context: Context, memory_id: str, version: int, scope: Scope) -> Memory:
+    """Let an old version hold again, as a new one; see `MemoryKit.restore`."""
+    check_text(memory_id=memory_id)
+    check_numbers(least=0, whole=True, version=version)
+    parts = context.parts()
+    parts.retraction.restore(memory_id, required(scope))  # else its versions say nothing
+    memory = restore(
+        parts.archive,
+        parts.archive.visible(scope),
+        parts.own(scope),
+        memory_id,
+        version,
+        actor=actor_of(scope),
+        at_home=parts.at_home(scope),
+        at=parts.clock(),
+        new_id=parts.new_id(),
+        operation_id=parts.new_id(),
+    )
+    context.follow()
+    return memory
 
 
 def heads_of(heads: Sequence[AuditHead] | File) -> Sequence[AuditHead]:

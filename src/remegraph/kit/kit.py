@@ -27,7 +27,7 @@ from remegraph.kit.background import Reindexing
 from remegraph.kit.capture import Capture
 from remegraph.kit.components import OpenOptions, Parts, open_parts
 from remegraph.kit.context import Context, twin
-from remegraph.kit.governance import Conflicts, Governance
+from remegraph.kit.governance import Conflicts, Governance, restored
 from remegraph.kit.imports import Imports
 from remegraph.kit.items import Items
 from remegraph.kit.knowledge import Knowledge
@@ -695,23 +695,28 @@ class MemoryKit:
 
     aforget = twin(forget)
 
-    def restore(self, memory_id: str, *, scope: Scope) -> Memory:
+    def restore(self, memory_id: str, *, scope: Scope, version: int | None = None) -> Memory:
         """Bring back a memory that was archived, which counts as a review, or forgotten, with all that went with it.
 
-        Restoring an active one changes nothing.
+        Restoring an active one changes nothing. With a version, that one holds again, as a new one: nothing is overwritten, and
+        the journal tells who did. Where another memory replaced this one, a new memory says what that version said, and
+        replaces the end of the chain.
 
         Args:
             memory_id: The memory.
             scope: Whose memory.
+            version: Number of the version, as `trace` and `governance.archaeology` give it.
 
         Returns:
-            The memory, active.
+            The memory that says it now, active.
 
         Raises:
-            NotFoundError: There is no such memory, it is not this user's, or it was neither archived nor forgotten.
-            ConflictError: It was learned again meanwhile, or it changed just now.
-            InputError: The id is no text.
+            NotFoundError: There is no such memory or version, it is not this user's, or it was neither archived nor forgotten.
+            ConflictError: It was learned again meanwhile, it changed just now, or its words stand in another live memory.
+            InputError: The id is no text, or the version was not live.
         """
+        if version is not None:
+            return restored(self.context, memory_id, version, scope)
         check_text(memory_id=memory_id)
         parts, context = self.context.parts(), self.context
         memory = parts.retraction.restore(memory_id, required(scope)) or restore(

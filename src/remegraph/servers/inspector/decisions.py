@@ -87,11 +87,7 @@ def _approved(fields: _Fieldset) -> bool:
 
 def _restore(at: Desk, fields: _Fieldset) -> None:
     """Bring an archived memory back, or let an old version hold again."""
-    memory_id, version = fields.get("id", ""), whole(fields.get("version", ""))
-    if version is None:
-        at.kit.restore(memory_id, scope=at.scope)
-    else:
-        at.kit.governance.restore(memory_id, version, scope=at.scope)
+    at.kit.restore(fields.get("id", ""), scope=at.scope, version=whole(fields.get("version", "")))
 
 
 def _form(decide: Callable[[Desk, _Fieldset], None] | None) -> Callable[[Request], Any]:
