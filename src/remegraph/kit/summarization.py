@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Summarization", "Worklist"]
 
+Loop = Generator[SummarizerInput, BlockOutcome, SummaryReport]
+_Outcome = BlockOutcome | RemegraphError
+
 _PAUSE = timedelta(hours=1)
 """Least time between two runs in which the background reads blocks of one scope again."""
 
@@ -83,15 +86,13 @@ class Summarization(Facade):
         """Work a loop off."""
         graph, config = self._parts().summarizer, self._context.graph_config()
         with closing(loop):  # what models were asked is booked now, not when the loop happens to be collected
-            step = _advance(loop, None)
+            step = self._advance(loop)
             while not isinstance(step, SummaryReport):
                 try:
-                    outcome = cast("BlockOutcome", graph.invoke(step, config))
+                    outcome: _Outcome = cast("BlockOutcome", graph.invoke(step, config))
                 except RemegraphError as error:
-                    step = _advance(loop, error)
-                else:
-                    self._context.health.count("statements_refused", len(outcome.get("kept_out", ())))
-                    step = _advance(loop, outcome)
+                    outcome = error
+                step = self._advance(loop, outcome)
             return step
 
     @aobserved("summarize")
@@ -99,18 +100,29 @@ class Summarization(Facade):
         """Work a loop off; see `run`."""
         graph, config = self._parts().summarizer, self._context.graph_config()
         try:
-            step = await asyncio.to_thread(_advance, loop, None)
+            step = await asyncio.to_thread(self._advance, loop)
             while not isinstance(step, SummaryReport):
                 try:
-                    outcome = cast("BlockOutcome", await graph.ainvoke(step, config))
+                    outcome: _Outcome = cast("BlockOutcome", await graph.ainvoke(step, config))
                 except RemegraphError as error:
-                    step = await asyncio.to_thread(_advance, loop, error)
-                else:
-                    self._context.health.count("statements_refused", len(outcome.get("kept_out", ())))
-                    step = await asyncio.to_thread(_advance, loop, outcome)
+                    outcome = error
+                step = await asyncio.to_thread(self._advance, loop, outcome)
             return step
         finally:
             await asyncio.to_thread(loop.close)
+
+    def _advance(self, loop: Loop, outcome: _Outcome | None = None) -> SummarizerInput | SummaryReport:
+        """Go on to the loop's next run or its report: StopIteration must not cross into a thread's future."""
+        try:
+            if isinstance(outcome, RemegraphError):
+                return loop.throw(outcome)
+            if outcome is None:
+                return next(loop)
+            self._context.health.count("statements_refused", len(outcome.get("kept_out", ())))
+            return loop.send(outcome)
+        except StopIteration as end:
+            report: SummaryReport = end.value
+            return report
 
     def drain(self, *, progress: OnProgress | None = None, cancel: Cancel | None = None) -> SummaryReport:
         """See `MemoryKit.drain`."""
@@ -312,17 +324,6 @@ def _again(
     return _reread(parts, scope, by=by, dry_run=dry_run, budget=budget, progress=progress, cancel=cancel)
 
 
-def _advance(loop: Loop, outcome: BlockOutcome | RemegraphError | None) -> SummarizerInput | SummaryReport:
-    """Go on to the loop's next run or its report: StopIteration must not cross into a thread's future."""
-    try:
-        if isinstance(outcome, RemegraphError):
-            return loop.throw(outcome)
-        return next(loop) if outcome is None else loop.send(outcome)
-    except StopIteration as end:
-        report: SummaryReport = end.value
-        return report
-
-
 def _never() -> bool:
     return False
 
@@ -337,9 +338,6 @@ _KNOWN = 500
 
 _EACH = 25
 """Tokens of a line that shows a message or a memory, beside its words."""
-
-
-Loop = Generator[SummarizerInput, BlockOutcome, SummaryReport]
 
 
 @dataclass
