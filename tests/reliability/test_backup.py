@@ -21,7 +21,7 @@ from evals._servers import postgres_tool
 from remegraph import CancelledError, MemoryKit, Message, Progress, RecallPolicy, Scope, Settings
 from remegraph.errors import BackupError, SchemaTooNewError
 from remegraph.kit import OpenOptions
-from remegraph.kit.admin import inspect_backup, restore_backup
+from remegraph.kit.admin.doctor import inspect_backup, restore_backup
 from remegraph.ledger import backup as backups
 from remegraph.ledger.backup import BackupRun
 from remegraph.ledger.database import Database
@@ -266,7 +266,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from remegraph import MemoryKit
-from remegraph.kit.admin import restore_backup
+from remegraph.kit.admin.doctor import restore_backup
 from remegraph.testing import InMemoryVectorIndex
 
 what, source, target, steps = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])

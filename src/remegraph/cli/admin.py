@@ -34,8 +34,7 @@ from remegraph.cli.command import (
 )
 from remegraph.cli.options import Heads, Reason, Tenant, Timezone
 from remegraph.errors import SetupError
-from remegraph.kit.admin import inspect_backup, restore_backup
-from remegraph.kit.admin.doctor import diagnose
+from remegraph.kit.admin.doctor import diagnose, inspect_backup, restore_backup
 from remegraph.kit.admin.doctor import migrate as brought_up_to_date
 from remegraph.ledger.journal import KEY_FILE, add_key, keys_in, new_key
 from remegraph.models import Scope

@@ -5,60 +5,60 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 from remegraph.errors import BackupError, InputError, NotFoundError, SetupError
-from remegraph.kit.admin.examination import Examination, many
+from remegraph.kit.admin.examination import CHECKS, compared, many, mended, requeue, seen
 from remegraph.kit.admin.export import export
-from remegraph.kit.context import twin
+from remegraph.kit.context import Facade, twin
 from remegraph.kit.governance import heads_of
+from remegraph.kit.health import INDEX_SECONDS, LEDGER_SECONDS, answered, queue_of
 from remegraph.kit.validation import File, check_text, required
-from remegraph.kit.worker import KIND
+from remegraph.kit.worker import KIND, KINDS, Cancel, OnProgress
 from remegraph.ledger.attachments import BlobFolder
-from remegraph.ledger.backup import BackupRun, inspect, restore
+from remegraph.ledger.backup import BackupRun
 from remegraph.models import (
     AgentHoldings,
     AuditHead,
+    BackgroundJob,
     Backup,
+    Diagnosis,
     Erasure,
     ErasureRequest,
     Export,
+    HealthReport,
     JobState,
-    Memory,
     Mismatch,
-    Partition,
     Progress,
+    QueueDepth,
     Scope,
-    StoredMessage,
     Subject,
     Tenant,
     TenantHoldings,
     TenantUsage,
     ThreadHoldings,
+    Unrecorded,
     UserHoldings,
     Verification,
 )
-from remegraph.models.quotes import cited_text, find_quote
-from remegraph.models.remnants import MARK
 
-__all__ = ["Admin", "inspect_backup", "restore_backup"]
+__all__ = ["Admin", "folder_path"]
 
 
 _NOT_TOLD = {"journal_key", "former_journal_keys", "ledger_url", "chroma_url"}
 """Settings that are secrets, or hold passwords."""
 
-Report = Callable[[Progress], None]
 
-
-class Admin(Examination):
+class Admin(Facade):
     """Looks at the whole home, across all scopes: for its operator, never for an agent.
 
     Args:
         context: What the verbs of the kit share.
     """
 
-    def verify(self, progress: Report | None = None, heads: Sequence[AuditHead] | File = ()) -> Verification:
+    def verify(self, progress: OnProgress | None = None, heads: Sequence[AuditHead] | File = ()) -> Verification:
         """Prove that the ledger and its projections agree, and that the journal was not rewritten.
 
         Every block resolves to messages, every memory to blocks and to words that stand in a message,
@@ -75,13 +75,13 @@ class Admin(Examination):
         parts = self._parts()
         counts = Counter(messages=0, blocks=0, memories=0, events=parts.archive.counts()["events"])
         cut = [_cut(head) for head in heads_of(heads) if not parts.trail.holds(head)]
-        differences = self._compare(counts, progress)
+        differences = compared(parts, counts, progress)
         vectors, mismatches = parts.projection.verify()
         return Verification(**counts, vectors=vectors, differences=(*cut, *differences, *mismatches))
 
     averify = twin(verify)
 
-    def rebuild(self, progress: Report | None = None) -> int:
+    def rebuild(self, progress: OnProgress | None = None) -> int:
         """Rebuild the vector index from the ledger; return how many vectors were written.
 
         Args:
@@ -91,7 +91,7 @@ class Admin(Examination):
 
     arebuild = twin(rebuild)
 
-    def reindex(self, progress: Report | None = None) -> int:
+    def reindex(self, progress: OnProgress | None = None) -> int:
         """Embed everything with the embedder of this kit, then make it the current one; resumes where it stopped.
 
         Args:
@@ -160,49 +160,111 @@ class Admin(Examination):
 
     astats = twin(stats)
 
-    def _compare(self, counts: Counter[str], progress: Report | None = None) -> list[Mismatch]:
-        """Return what differs in the ledger itself; count what was read."""
-        partitions = self._parts().archive.partitions()
-        differences = list(self._parts().trail.renamed())
-        for number, partition in enumerate(partitions, start=1):
-            differences.extend(self._verify_partition(partition, counts))
-            if progress:
-                progress(Progress(stage="verify", done=number, total=len(partitions)))
-        return differences
+    def examine(self, *, fix: bool = False) -> Diagnosis:
+        """Look for whatever is wrong, and say how bad it is and what to do; `remegraph doctor` also looks from outside.
 
-    def _verify_partition(self, partition: Partition, counts: Counter[str]) -> list[Mismatch]:
-        archive = self._parts().archive
-        messages = {message.message_id: message for message in archive.messages([partition])}
-        blocks = archive.blocks([partition])
-        memories = archive.memories([partition])
-        counts["messages"] += len(messages)
-        counts["blocks"] += len(blocks)
-        counts["memories"] += len(memories)
-        places = {(message.thread, message.seq) for message in messages.values()}
-        found = [
-            Mismatch(where="blocks", record_id=block.block_id, problem="its messages are missing")
-            for block in blocks
-            if not {(block.thread, block.first_seq), (block.thread, block.last_seq)} <= places
-        ]
-        labels = {block.block_id for block in blocks}
-        sharers = [other for other in archive.partitions() if other != partition and partition.sees(other)]
-        for memory in memories:
-            cited = {item.message_id for item in memory.evidence}
-            said = {name: messages[name] for name in cited if name in messages}
-            if elsewhere := sorted(cited - said.keys()):
-                said |= {each.message_id: each for each in archive.messages(sharers, ids=elsewhere)}
-            if not _borne_out(memory, said):
-                found.append(Mismatch(where="memories", record_id=memory.memory_id, problem="its words are missing"))
-            if gone := set(memory.block_ids) - labels:
-                gone -= {block.block_id for block in archive.blocks(sharers, ids=sorted(gone))}
-            if gone:
-                found.append(Mismatch(where="memories", record_id=memory.memory_id, problem="its blocks are missing"))
-        lost = [
-            Mismatch(where="attachments", record_id=sha256, problem="its bytes are missing")
-            for sha256 in archive.attachments.missing(partition)
-        ]
-        trail = self._parts().trail
-        return [*found, *trail.misstated(partition), *lost, *trail.differences(partition)]
+        Args:
+            fix: Mend what can be mended without loss and without a model: apply what waits, rebuild the index, take
+                dead jobs up again. What is told then is how it is afterwards, and what was done.
+        """
+        parts = self._parts()
+        found = tuple(mended(seen(parts), fix=fix))
+        done = tuple(finding for finding in found if finding.done)
+        if done:
+            found = (*done, *mended(seen(parts), fix=False))
+        return Diagnosis(checks=CHECKS, findings=found)
+
+    aexamine = twin(examine)
+
+    def ready(self) -> bool:
+        """Return whether the ledger answers within two seconds and fits this release: for probes, which ask all the time.
+
+        Nothing else is asked, and nothing is raised.
+        """
+        _, problem = answered(self._ping, None, LEDGER_SECONDS)
+        return not problem
+
+    aready = twin(ready)
+
+    def _ping(self) -> None:
+        self._parts().archive.database.ping()
+
+    def health(self) -> HealthReport:
+        """Ask ledger and index whether they answer, and count what waits; cheap enough for every few seconds.
+
+        The ledger has two seconds to answer, the index one. What is wrong is told, and never raised.
+        """
+        parts = self._parts()
+        queue, problem = answered(partial(queue_of, parts.archive.database, parts.jobs), QueueDepth(), LEDGER_SECONDS)
+        _, silent = answered(parts.projection.ping, None, INDEX_SECONDS)
+        return HealthReport(
+            ledger="sqlite" if parts.archive.database.is_sqlite else "postgresql",
+            ready=not problem,
+            index="down" if silent else parts.projection.searched,
+            problem=problem or silent,
+            queue=queue,
+            unrecorded=len(parts.unrecorded if problem else self.unrecorded()),
+        )
+
+    ahealth = twin(health)
+
+    def unrecorded(self) -> tuple[Unrecorded, ...]:
+        """Return the conversations of which this process could not record a turn, as long as the ledger lacks it.
+
+        The next capture of the conversation records it; so does `capture` of what the host's checkpoint holds.
+        """
+        return self._parts().unrecorded.look()
+
+    aunrecorded = twin(unrecorded)
+
+    def jobs(self, state: JobState | None = None) -> tuple[BackgroundJob, ...]:
+        """Return the jobs that are not done, by the precedence of their kinds, each kind oldest first.
+
+        Args:
+            state: Only those; `dead`: the ones that gave up.
+
+        Raises:
+            InputError: There is no such state.
+        """
+        if state is not None and state not in get_args(JobState):
+            raise InputError(f"There is no state {state!r}.", f"Give one of {', '.join(get_args(JobState))}.")
+        found = (job for kind in KINDS for job in self._parts().jobs.waiting(kind))
+        return tuple(job for job in found if state in (None, job.state))
+
+    ajobs = twin(jobs)
+
+    def requeue(self, which: Literal["dead", "foreign"] = "dead") -> int:
+        """Take up jobs that nobody does; return how many there were.
+
+        Args:
+            which: dead: those that gave up; foreign: those that were made with other settings, which are done with those of
+                this kit then, as after a change of settings that is meant to hold for what was said before, too.
+
+        Raises:
+            InputError: It is neither.
+        """
+        if which not in {"dead", "foreign"}:
+            raise InputError(f"There are no {which!r} jobs.", "Give dead or foreign.")
+        return requeue(self._parts(), which)
+
+    arequeue = twin(requeue)
+
+    def release(self, worker: str) -> int:
+        """Give the jobs of a worker that is dead to others at once, not only when its lease is over; return how many.
+
+        A worker that lives after all finds out at its next block, and leaves the job.
+
+        Args:
+            worker: Whose, as `jobs` names it: `machine/process/worker`, or the beginning, up to a slash.
+        """
+        check_text(worker=worker)
+        parts = self._parts()
+        calls = parts.jobs.release(worker)
+        if parts.courier is not None:
+            parts.courier.again(calls)
+        return len(calls)
+
+    arelease = twin(release)
 
     def erase(
         self,
@@ -322,8 +384,8 @@ class Admin(Examination):
         self,
         whom: Subject | Tenant,
         path: str | Path,
-        progress: Report | None = None,
-        cancel: Callable[[], bool] | None = None,
+        progress: OnProgress | None = None,
+        cancel: Cancel | None = None,
     ) -> Export:
         """Write what is recorded of a person, for them to read, or of a tenant, for other programs.
 
@@ -379,13 +441,13 @@ class Admin(Examination):
     def backup(
         self,
         folder: str | Path,
-        progress: Callable[[Progress], None] | None = None,
-        cancel: Callable[[], bool] | None = None,
+        progress: OnProgress | None = None,
+        cancel: Cancel | None = None,
     ) -> Backup:
         """Copy the ledger, the attachments and the journal's key to a new folder, without locking out readers or writers.
 
-        It holds all that was acknowledged before, as one snapshot. The vector index is left out: `restore_backup` needs
-        none. Whoever has the backup can read every memory, and write a journal that fits.
+        It holds all that was acknowledged before, as one snapshot. The vector index is left out: `doctor.restore_backup`
+        needs none. Whoever has the backup can read every memory, and write a journal that fits.
 
         Args:
             folder: Must be missing or empty; is there in the end, whole, or not at all.
@@ -411,22 +473,13 @@ class Admin(Examination):
     abackup = twin(backup)
 
 
-def _borne_out(memory: Memory, said: Mapping[str, StoredMessage]) -> bool:
-    """Return whether all words that a memory cites stand in these messages, as far as they are shown."""
-    return all(
-        item.message_id in said
-        and (item.quote == MARK or find_quote(item.quote, cited_text(item, said[item.message_id])) is not None)
-        for item in memory.evidence
-    )
-
-
 def _cut(head: AuditHead) -> Mismatch:
     return Mismatch(
         where="journal", record_id="", problem=f"it lacks the event that an export ended with: {head.chain}"
     )
 
 
-def _steps(stage: str, progress: Report | None) -> Callable[[int, int], None] | None:
+def _steps(stage: str, progress: OnProgress | None) -> Callable[[int, int], None] | None:
     if progress is None:
         return None
 
@@ -434,34 +487,6 @@ def _steps(stage: str, progress: Report | None) -> Callable[[int, int], None] | 
         progress(Progress(stage=stage, done=done, total=total))
 
     return step
-
-
-def inspect_backup(folder: str | Path) -> Backup:
-    """Return what a backup holds, once all of it was read and fits its checksums.
-
-    Args:
-        folder: The backup.
-
-    Raises:
-        BackupError: It is none, or it is incomplete or damaged.
-        SchemaTooNewError: A newer remegraph made it.
-    """
-    return inspect(folder_path(folder))
-
-
-def restore_backup(folder: str | Path, home: str | Path, progress: Callable[[Progress], None] | None = None) -> Backup:
-    """Bring a backup back as a home, which is then opened like any other; it rebuilds its index from the ledger.
-
-    Args:
-        folder: The backup.
-        home: Must be missing or empty; is there in the end, whole, or not at all.
-        progress: Told after each file.
-
-    Raises:
-        BackupError: The backup is damaged, or there is something in the home.
-        SchemaTooNewError: A newer remegraph made it.
-    """
-    return restore(folder_path(folder), folder_path(home), progress)
 
 
 def folder_path(given: object) -> Path:

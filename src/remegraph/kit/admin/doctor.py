@@ -1,4 +1,4 @@
-"""A home seen from outside, as it may be one that no kit can open: what is wrong with it, and bringing its schema up to date.
+"""A home seen from outside, as it may be one that no kit can open: what is wrong with it, its schema, and its backups.
 
 The schema is brought up to date by whoever may change tables, before those come who may not.
 """
@@ -14,17 +14,20 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from remegraph.errors import EmbedderMismatchError, JournalKeyError, RemegraphError, SchemaTooOldError
+from remegraph.kit.admin import folder_path
 from remegraph.kit.admin.examination import Seen, mended
 from remegraph.kit.components import courier_of, make_home
 from remegraph.kit.kit import FROM_SETTINGS, MemoryKit, _FromSettings
 from remegraph.kit.providers import as_embedder
+from remegraph.kit.worker import OnProgress
 from remegraph.ledger import migrations
+from remegraph.ledger.backup import inspect, restore
 from remegraph.ledger.checkup import examine_folder, examine_key, examine_ledger, newest, recorded_embedder
 from remegraph.ledger.connections import lacks_ledger, ledger_url
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import choice
 from remegraph.ledger.journal import KEY_FILE
-from remegraph.models import Check, Diagnosis, Finding, Migration, MigrationStep
+from remegraph.models import Backup, Check, Diagnosis, Finding, Migration, MigrationStep
 from remegraph.settings import AgentMemorySettings, Settings
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
     from remegraph.ports import Clock, Embedder, VectorIndex, Vectors
 
-__all__ = ["diagnose", "migrate"]
+__all__ = ["diagnose", "inspect_backup", "migrate", "restore_backup"]
 
 _OUTSIDE: tuple[Check, ...] = ("home", "disk", "key", "ledger", "schema")
 
@@ -194,3 +197,34 @@ def _lacks_courier(settings: Settings, database: Database) -> bool:
     except SchemaTooOldError:
         return True
     return False
+
+
+# ------------------------------------------------------------------------------------------- backups
+
+
+def inspect_backup(folder: str | Path) -> Backup:
+    """Return what a backup holds, once all of it was read and fits its checksums.
+
+    Args:
+        folder: The backup.
+
+    Raises:
+        BackupError: It is none, or it is incomplete or damaged.
+        SchemaTooNewError: A newer remegraph made it.
+    """
+    return inspect(folder_path(folder))
+
+
+def restore_backup(folder: str | Path, home: str | Path, progress: OnProgress | None = None) -> Backup:
+    """Bring a backup back as a home, which is then opened like any other; it rebuilds its index from the ledger.
+
+    Args:
+        folder: The backup.
+        home: Must be missing or empty; is there in the end, whole, or not at all.
+        progress: Told after each file.
+
+    Raises:
+        BackupError: The backup is damaged, or there is something in the home.
+        SchemaTooNewError: A newer remegraph made it.
+    """
+    return restore(folder_path(folder), folder_path(home), progress)
