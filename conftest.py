@@ -195,23 +195,19 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
 
 
 _APP = "remegraph_app"
-_GRANTS = re.compile(r"```sql\n(CREATE ROLE .*?)```", re.DOTALL)
+_GRANTS = Path(__file__).parent / "deploy" / "postgresql" / "grants.sql"
 
 
 def _least_privileged(server: str, url: str, queue: Literal["ledger"] | None) -> str:
-    """Migrate a ledger as its owner; return its URL for the role of the page on operations, by the statements there."""
+    """Migrate a ledger as its owner; return its URL for the role that serves, by the grants that are deployed."""
     from remegraph.kit.admin.doctor import migrate
     from remegraph.settings import Settings
 
     migrate(Settings(ledger_url=url, queue=queue), apply=True)
-    page = (Path(__file__).parent / "docs" / "operations.md").read_text(encoding="utf-8")
-    (found,) = _GRANTS.findall(page)
-    create, *grants = found.split(";\n")
     with psycopg.connect(server, autocommit=True) as connection, suppress(psycopg.errors.DuplicateObject):
-        connection.execute(create)
+        connection.execute(f"CREATE ROLE {_APP} LOGIN")
     with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
-        for grant in filter(None, grants):
-            connection.execute(grant)
+        connection.execute(_GRANTS.read_text(encoding="utf-8"))
     return make_url(url).set(username=_APP).render_as_string(hide_password=False)
 
 

@@ -91,13 +91,33 @@ def requirements() -> dict[str, str]:
     return {letter: head + "\n".join(rows) + "\n" for letter, rows in tables.items()}
 
 
+_IN_FILES = {
+    "ledger_url": "; its password: the file that `?password_file=` names, mode 600 or 640, or libpq's `PGPASSFILE`, 600",
+    "journal_key": ", or `journal.key` in the home, mode 600 or 640",
+}
+"""Where secrets may be kept instead, by the setting."""
+
+_BESIDE = """\
+| all of these | none | `REMEGRAPH_SETTINGS` | TOML file that has them by name; of commands, `--settings` names another one. |
+| key of the provider | none | `OPENAI_API_KEY` | Unless others are given, `openai:gpt-5-mini` is the model where it is set, and `openai:text-embedding-3-small` the embedder. Keys of other providers are named as their LangChain package has it. |
+| `--user` | `me` | `REMEGRAPH_USER` | Command line: the person talked with. |
+| `--agent` | none | `REMEGRAPH_AGENT` | Command line: the agent that remembers. |
+| `--project` | none | `REMEGRAPH_PROJECT` | Command line: the project worked on. |
+| `--tenant` | `default` | `REMEGRAPH_TENANT` | Command line: the organisation. |
+| token of `remegraph mcp --http` | a new one, which is printed | `REMEGRAPH_MCP_TOKEN` | Stands for the user of the options. |
+| `--tokens` of the same | none | a file of JSON, mode 600 or 640 | The user of each token; read again when it changes. |
+"""
+
+
 def settings() -> str:
-    """Return a table of all settings, with their defaults and the variables of the environment that hold them."""
+    """Return a table of all settings, with their defaults, and the variables and files of secrets that hold them."""
     rows = [
-        f"| `{name}` | {_default(field)} | {variable} | {(field.description or '').replace('|', chr(92) + '|')} |"
+        f"| `{name}` | {_default(field)} | {variable}{_IN_FILES.get(name, '')} | "
+        f"{(field.description or '').replace('|', chr(92) + '|')} |"
         for name, field, variable in _fields(Settings, "")
     ]
-    return "\n| setting | unless given | variable | what |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+    head = "\n| setting | unless given | variable, or file | what |\n|---|---|---|---|\n"
+    return head + "\n".join(rows) + f"\n{_BESIDE}"
 
 
 def _fields(kind: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from remegraph import AgentMemorySettings, ExtractionPolicy, Settings, SetupError
+from remegraph.ledger.journal import KEY_FILE
+from remegraph.settings import _IN_ENVIRONMENT
 
 pytestmark = pytest.mark.requirement("F9")
 
@@ -143,3 +146,16 @@ def test_a_settings_file_that_cannot_be_used_is_named_with_the_place(
     assert "hush" not in str(caught.value)
     with pytest.raises(SetupError, match="REMEGRAPH_QUEUE cannot be used"):
         Settings.from_env({"REMEGRAPH_QUEUE": "kafka"})
+
+
+def test_every_variable_that_is_read_and_every_file_of_a_secret_is_in_the_one_table() -> None:
+    """Who deploys looks there, and nowhere else."""
+    root = Path(__file__).parents[1]
+    page = (root / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (root / "src").rglob("*.py"))
+    named = {f"REMEGRAPH_{name.upper()}" for name in _IN_ENVIRONMENT} | set(
+        re.findall(r"REMEGRAPH_[A-Z_]*[A-Z]", sources)
+    )
+    for name in (*named, "OPENAI_API_KEY", "PGPASSFILE", "?password_file=", KEY_FILE, "--tokens"):
+        assert any(name in row.split(" | ")[0] + row.split(" | ")[2] for row in rows), name

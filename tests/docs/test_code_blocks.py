@@ -141,11 +141,6 @@ def _yaml(_: Reader, block: Block) -> None:
                 assert probe["httpGet"]["path"] in PROBES
 
 
-def _sql(_: Reader, block: Block) -> None:
-    """The role of all tests on servers is made by it, in `conftest.py`."""
-    assert block.text.startswith("CREATE ROLE")
-
-
 def _probes(found: Any) -> Iterator[Mapping[str, Any]]:
     """Yield what any part of a manifest has for a probe."""
     parts = found.values() if isinstance(found, dict) else found if isinstance(found, list) else ()
@@ -194,7 +189,6 @@ _HELD: Mapping[str, Callable[[Reader, Block], None]] = {
     "": _drawing,
     "mermaid": _mermaid,
     "markdown": _markdown,
-    "sql": _sql,
     "toml": _toml,
     "yaml": _yaml,
 }

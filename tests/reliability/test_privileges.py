@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -13,6 +16,7 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
+from evals._servers import postgres, postgres_tool
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.errors import SchemaTooOldError
 from remegraph.kit.admin.doctor import migrate
@@ -22,11 +26,15 @@ from remegraph.ledger.procrastinate_queue import Procrastinate
 from remegraph.models import Subject
 from remegraph.settings import CapturePolicy
 from remegraph.testing import InMemoryVectorIndex, ScriptedChatModel
+from tests.reliability.host import ROOT
 from tests.reliability.released import FIRST, wider
 from tests.reliability.test_refusals import PATIENCE, until
 from tests.talk import EACH_TURN, SHARED_KEY, create, digest, proposal, replied, said
 
 pytestmark = pytest.mark.requirement("X9")
+
+_REMEGRAPH = [sys.executable, "-c", "from remegraph.cli import main; main()"]
+_PASSWORDS = "SELECT rolname, rolpassword IS NOT NULL FROM pg_authid WHERE rolname LIKE 'remegraph%' ORDER BY 1"
 
 ANN = Scope(user="ann", agent="remy")
 STEPS = {
@@ -49,6 +57,42 @@ def opened(url: str, home: Path, **more: Any) -> Iterator[MemoryKit]:
     model = ScriptedChatModel(script=STEPS)
     with MemoryKit.open(settings=settings, model=model, embedder=None, index=InMemoryVectorIndex()) as kit:
         yield kit
+
+
+@pytest.mark.slow
+def test_a_new_server_is_set_up_by_the_files_that_are_deployed_in_the_order_of_the_page(tmp_path: Path) -> None:
+    """Who has a superuser's login and two passwords needs no more, and the account that serves owns nothing."""
+    with postgres() as server:
+        for name in ("owner-password", "password"):
+            (tmp_path / name).write_text(f"of {name}\n", encoding="ascii")
+
+        def psql(file: str, user: str, database: str) -> None:
+            url = make_url(server).set(username=user, database=database).render_as_string(hide_password=False)
+            file = str(ROOT / "deploy" / "postgresql" / file)
+            subprocess.run([postgres_tool("psql"), "-v", "ON_ERROR_STOP=1", "-f", file, url], cwd=tmp_path, check=True)
+
+        def settings(user: str) -> Settings:
+            place = make_url(server).set(drivername="postgresql", username=user, database="remegraph")
+            return Settings(
+                home=tmp_path,
+                ledger_url=place.render_as_string(hide_password=False),
+                index="pgvector",
+                journal_key=SHARED_KEY,
+                migrate="never",
+            )
+
+        psql("roles.sql", "postgres", "postgres")
+        with psycopg.connect(server) as connection:
+            assert connection.execute(_PASSWORDS).fetchall() == [("remegraph", True), ("remegraph_app", True)]
+        owner = {"REMEGRAPH_LEDGER_URL": str(settings("remegraph").ledger_url), "REMEGRAPH_INDEX": "pgvector"}
+        subprocess.run([*_REMEGRAPH, "migrate", "--apply"], env={**os.environ, **owner}, cwd=ROOT, check=True)
+        for _ in range(2):  # again does no harm
+            psql("grants.sql", "remegraph", "remegraph")
+        assert migrate(settings("remegraph_app")).steps == ()
+        with MemoryKit.open(settings=settings("remegraph_app"), model=None, embedder=None) as kit:
+            kit.save("home", "Ann lives in Lisbon.", scope=ANN)
+            assert kit.recall("Where does Ann live?", scope=ANN).memories
+            assert kit.admin.verify().healthy
 
 
 @contextmanager

@@ -1,0 +1,9 @@
+-- As the owner, after the first `remegraph migrate --apply`, with REMEGRAPH_QUEUE as it will be. Again does no harm.
+--   psql -f grants.sql "postgresql://remegraph@HOST/remegraph"
+GRANT USAGE ON SCHEMA public TO remegraph_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO remegraph_app;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO remegraph_app;
+REVOKE INSERT, UPDATE, DELETE ON remegraph_schema FROM remegraph_app;
+-- For what later releases add:
+ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO remegraph_app;
+ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT USAGE ON SEQUENCES TO remegraph_app;
