@@ -15,7 +15,7 @@ from sqlalchemy import make_url
 
 from evals._servers import postgres_tool
 from remegraph import MemoryKit, Scope, Settings
-from remegraph.errors import SchemaTooOldError, SetupError
+from remegraph.errors import IndexChangedError, SchemaTooOldError, SetupError
 from remegraph.kit import OpenOptions
 from remegraph.kit import health as probes
 from remegraph.kit.admin.doctor import migrate
@@ -102,6 +102,47 @@ def test_another_embedder_may_have_vectors_of_another_length(postgres_url: str, 
         assert kit.admin.verify().healthy
         assert asked(kit) == ("pgvector", FACTS["drink"])
     assert held(postgres_url) == EACH * len(FACTS)
+
+
+@pytest.mark.requirement("X2", "X9")
+def test_a_process_that_has_the_index_before_goes_on_from_sql_and_leaves_the_new_one_its_work(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """Processes are replaced one by one: what the last old one learned must be found by all new ones, and the other way."""
+    settings, other = settings_of(postgres_url, tmp_path), InMemoryVectorIndex()  # stands for a Chroma server
+    with opened(settings.evolve(index="chroma"), other) as old:
+        learn(old, {"pet": FACTS["pet"]})
+        with opened(settings) as new:
+            learn(new, {"drink": FACTS["drink"]})
+            assert asked(old) == ("sql", FACTS["drink"])
+            old.save("home", FACTS["home"], scope=ANN)
+            with pytest.raises(IndexChangedError, match="REMEGRAPH_INDEX=pgvector"):
+                old.admin.rebuild()
+            found = old.admin.health()
+            assert (found.index, found.ready, "REMEGRAPH_INDEX=pgvector" in found.problem) == ("down", True, True)
+            new.save("job", "Ann works as a nurse.", scope=ANN)
+            assert (new.admin.verify().differences, held(postgres_url)) == ((), EACH * (len(FACTS) + 1))
+
+
+@pytest.mark.requirement("X2", "X9")
+def test_where_settings_forbid_it_no_process_changes_the_index_over_but_the_job_that_migrates(
+    app_url: str, postgres_url: str, tmp_path: Path
+) -> None:
+    """An old process that is started again would change it back, and mark every record each time."""
+    owner, service = settings_of(postgres_url, tmp_path), settings_of(app_url, tmp_path, migrate="never")
+    migrate(owner, apply=True)
+    with opened(service) as kit:
+        learn(kit, FACTS)
+    with pytest.raises(SetupError, match=r"chroma.*remegraph migrate --apply"):
+        opened(service.evolve(index="chroma"), InMemoryVectorIndex())
+    (step,) = migrate(owner.evolve(index="chroma")).steps
+    assert (step.what, step.adds_only) == ("The index changes from pgvector to chroma: all vectors are brought in again.", True)
+    assert migrate(owner.evolve(index="chroma"), apply=True).applied
+    assert held(postgres_url) == 0
+    with pytest.raises(SetupError, match=r"pgvector.*remegraph migrate --apply"):
+        opened(service)
+    with opened(service.evolve(index="chroma"), InMemoryVectorIndex()) as kit:
+        learn(kit, {"job": "Ann works as a nurse."})
 
 
 @pytest.mark.requirement("X7")
