@@ -58,6 +58,7 @@ __all__ = [
     "EmbedderMismatchError",
     "ErasedError",
     "FileFormatError",
+    "IndexChangedError",
     "IndexOwnedError",
     "InputError",
     "InvalidAnswerError",
@@ -328,6 +329,22 @@ class VectorIndexError(RemegraphError):
 
     retryable = True
     cure = "The ledger is whole: recall goes on from SQL, and kit.admin.rebuild() rebuilds the index."
+
+
+class IndexChangedError(VectorIndexError):
+    """The ledger has another vector index than this process: its own is left as it is, and SQL is searched.
+
+    Args:
+        index: The one that the ledger has, as the setting names it.
+    """
+
+    retryable = False
+
+    def __init__(self, index: str) -> None:
+        super().__init__(
+            f"The ledger has another vector index than this process: {index}.",
+            f"Nothing is lost, and SQL is searched. Start this process again with REMEGRAPH_INDEX={index}.",
+        )
 
 
 WITHOUT_VECTORS = (EmbedderMismatchError, ModelError, VectorIndexError)

@@ -83,7 +83,8 @@ def test_one_setting_has_the_ledgers_own_postgresql_search_vectors(postgres_url:
         assert kit.admin.verify().healthy
         assert asked(kit) == ("pgvector", FACTS["drink"])
         assert kit.admin.examine().findings == ()
-    assert probes.health(settings).index == "pgvector"
+    for named in ("pgvector", None):  # a command without the setting asks the ledger
+        assert probes.health(settings.evolve(index=named)).index == "pgvector"
     assert not (tmp_path / "index").exists()
     with opened(settings.evolve(index=None)) as kit:
         assert asked(kit) == ("pgvector", FACTS["drink"]), "a command without the setting takes no index away"
@@ -136,7 +137,10 @@ def test_where_settings_forbid_it_no_process_changes_the_index_over_but_the_job_
     with pytest.raises(SetupError, match=r"chroma.*remegraph migrate --apply"):
         opened(service.evolve(index="chroma"), InMemoryVectorIndex())
     (step,) = migrate(owner.evolve(index="chroma")).steps
-    assert (step.what, step.adds_only) == ("The index changes from pgvector to chroma: all vectors are brought in again.", True)
+    assert (step.what, step.adds_only) == (
+        "The index changes from pgvector to chroma: all vectors are brought in again.",
+        True,
+    )
     assert migrate(owner.evolve(index="chroma"), apply=True).applied
     assert held(postgres_url) == 0
     with pytest.raises(SetupError, match=r"pgvector.*remegraph migrate --apply"):
@@ -265,8 +269,15 @@ def test_a_role_that_may_change_no_table_does_all_once_the_tables_are_there(
         assert kit.admin.rebuild() == EACH * len(FACTS)
         assert asked(kit) == ("pgvector", FACTS["drink"])
         assert [step.what for step in migrate(owner).steps] == ["Graphs of pgvector for 1 large collections."]
+        (due,) = kit.admin.examine().findings
+        assert (due.check, due.severity, due.what) == (
+            "index",
+            "warning",
+            "Graphs of pgvector for 1 large collections are due.",
+        )
+        assert "remegraph migrate --apply" in due.cure
         migrate(owner, apply=True)
-        assert migrate(owner).steps == ()
+        assert (migrate(owner).steps, kit.admin.examine().findings) == ((), ())
         assert asked(kit) == ("pgvector", FACTS["drink"])
         assert kit.admin.erase(Subject(user="ann")).complete
     assert held(postgres_url) == 0

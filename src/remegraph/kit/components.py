@@ -278,7 +278,7 @@ def open_parts(
             if index is not None:
                 unless_projected.callback(index.close)
                 settle_copy(database)
-                settle_index(database, "pgvector" if isinstance(index, PgvectorIndex) else "chroma")
+                settle_index(database, index, settings.migrate)
             projection = VectorProjection.open(
                 database,
                 index,

@@ -22,7 +22,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from threading import Lock
 from traceback import format_tb
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, get_args
 from urllib.parse import urlsplit
 
 from remegraph.deadlines import within
@@ -311,7 +311,7 @@ def health(settings: Settings) -> HealthReport:
     """
     from remegraph.ledger.jobs import JobQueue, Stamps
 
-    url, queue = settings.ledger_url, QueueDepth()
+    url, asked = settings.ledger_url, _Asked(QueueDepth(), None)
     try:
         database = _ledger(settings)
     except RemegraphError as error:
@@ -319,10 +319,10 @@ def health(settings: Settings) -> HealthReport:
     else:  # what it takes to import and to set up is not the ledger's time
         with closing(database):
             jobs = JobQueue(database, _NOW, Stamps(settings))
-            queue, problem = answered(partial(queue_of, database, jobs), queue, LEDGER_SECONDS)
+            asked, problem = answered(partial(_asked, database, jobs), asked, LEDGER_SECONDS)
     index: Literal["chroma", "pgvector", "embedded", "down"] = "embedded"
     silent = ""
-    if settings.index == "pgvector":
+    if (settings.index or (asked.noted if settings.chroma_url is None else "")) == "pgvector":
         index = "down" if problem else "pgvector"
     elif settings.chroma_url is not None:
         _, silent = answered(partial(_greet, settings.chroma_url), None, INDEX_SECONDS)
@@ -332,8 +332,23 @@ def health(settings: Settings) -> HealthReport:
         ready=not problem,
         index=index,
         problem=problem or silent,
-        queue=queue,
+        queue=asked.queue,
     )
+
+
+class _Asked(NamedTuple):
+    """How much work waits, and which index the ledger says that it has."""
+
+    queue: QueueDepth
+    noted: str | None
+
+
+def _asked(database: Database, jobs: JobQueue) -> _Asked:
+    from remegraph.ledger.index.placement import noted
+
+    queue = queue_of(database, jobs)
+    with database.read() as connection:
+        return _Asked(queue, noted(connection))
 
 
 def _ledger(settings: Settings) -> Database:

@@ -181,7 +181,7 @@ def migrate(settings: Settings, *, apply: bool = False) -> Migration:
         steps = [MigrationStep(revision=name, what=what, adds_only="." in name) for name, what in lacking]
         steps += [_COURIER] if _lacks_courier(settings, database) else []
         if lacks := choice.lacking(settings, database):
-            steps.append(MigrationStep(revision="pgvector", what=lacks, adds_only=True))
+            steps.append(MigrationStep(revision="index", what=lacks, adds_only=True))
     if apply and steps:
         if made:
             make_home(settings.home.expanduser())

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sqlalchemy import Connection, inspect, select
+from sqlalchemy import Connection, inspect
 
+from remegraph.errors import IndexChangedError, SetupError
 from remegraph.ledger.database import EVERYBODY, Database
 from remegraph.ledger.index import pgvector, placement
 from remegraph.ledger.index.vectors import mark_everything
 from remegraph.ledger.rows import upsert
 from remegraph.ledger.schema import projections
+from remegraph.ports import VectorIndex
 from remegraph.settings import Settings
 
-__all__ = ["chosen", "complete", "lacking", "settle_index"]
-
-_NOTE = "index"
+__all__ = ["check_kept", "chosen", "complete", "lacking", "settle_index"]
 
 _Name = Literal["chroma", "pgvector"]
 
@@ -34,32 +34,62 @@ def chosen(settings: Settings, database: Database) -> _Name:
 
 
 def lacking(settings: Settings, database: Database) -> str:
-    """Return what of the index a role that may change tables is to make, in words; nothing where all is there."""
-    if chosen(settings, database) != "pgvector":
-        return ""
+    """Return what of the index a role that may change tables is to make or change, in words; nothing where all is there."""
+    index = chosen(settings, database)
     with database.read() as connection:
-        return pgvector.lacking(connection)
+        if index == "pgvector" and (made := pgvector.lacking(connection)):
+            return made
+        if database.is_sqlite or not inspect(connection).has_table(projections.name):
+            return ""
+        noted = _noted(connection)
+    return "" if noted == index else f"The index changes from {noted} to {index}: all vectors are brought in again."
 
 
 def complete(settings: Settings, database: Database) -> None:
-    """Make what is `lacking`.
+    """Make and change what is `lacking`.
 
     Raises:
         SetupError: It cannot be made here.
         VectorIndexError: PostgreSQL failed.
     """
-    if chosen(settings, database) == "pgvector":
+    index = chosen(settings, database)
+    if index == "pgvector":
         pgvector.complete(database)
+    _settle(database, index)
 
 
-def settle_index(database: Database, index: _Name) -> None:
+def settle_index(database: Database, index: VectorIndex, migrate: Literal["auto", "never"]) -> None:
     """Note which index a ledger has. One that it did not have a moment ago begins empty, and vectors of no use are removed.
 
     An index that was left knows nothing of what changed since. May be stopped at any time: the next call repeats it.
 
     Raises:
-        SetupError: The database cannot be used.
+        SetupError: The database cannot be used, or it has another index, and that is not to be changed here.
     """
+    if database.is_sqlite:
+        return
+    with database.read() as connection:
+        noted, named = _noted(connection), _name_of(index)
+    if noted != named and migrate == "never":
+        raise SetupError(
+            f"The index of the ledger is {noted}, and these settings name {named}.",
+            f"Set REMEGRAPH_INDEX={noted}; or have all change over: `remegraph migrate --apply` with these settings.",
+        )
+    _settle(database, named)
+
+
+def check_kept(connection: Connection, index: VectorIndex) -> None:
+    """Return if a ledger has this index still; it changes over while processes run.
+
+    Raises:
+        IndexChangedError: It has another one.
+    """
+    noted = None if connection.dialect.name == "sqlite" else placement.noted(connection)
+    if noted not in (None, _name_of(index)):
+        raise IndexChangedError(noted)
+
+
+def _settle(database: Database, index: _Name) -> None:
     if database.is_sqlite:
         return
     with database.read() as connection:
@@ -74,12 +104,16 @@ def settle_index(database: Database, index: _Name) -> None:
             pgvector.sweep(connection)
 
 
+def _name_of(index: VectorIndex) -> _Name:
+    """Return how settings name an index; one that a host gives is outside of the ledger, too."""
+    return "pgvector" if isinstance(index, pgvector.PgvectorIndex) else "chroma"
+
+
 def _noted(connection: Connection) -> _Name:
-    query = select(projections.c.generation).where(projections.c.name == _NOTE)
-    return "pgvector" if connection.execute(query).scalar_one_or_none() == "pgvector" else "chroma"
+    return placement.noted(connection) or "chroma"
 
 
 def _note(connection: Connection, index: _Name) -> None:
     values = {"generation": index}
-    statement = upsert(connection.dialect.name, projections).values(name=_NOTE, **values)
+    statement = upsert(connection.dialect.name, projections).values(name=placement.NOTE, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=values))

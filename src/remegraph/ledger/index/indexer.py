@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from remegraph.errors import IndexOwnedError, ModelError, ModelUnavailableError, VectorIndexError
+from remegraph.errors import IndexChangedError, IndexOwnedError, ModelError, ModelUnavailableError, VectorIndexError
 from remegraph.failpoints import failpoint
 from remegraph.ledger.database import EVERYBODY, Database
 from remegraph.ledger.index import embedders, meanings, placement, vectors
+from remegraph.ledger.index.choice import check_kept
 from remegraph.ledger.index.vectors import KINDS, Key, mark_everything, mark_partitions, partition_ids
 from remegraph.ledger.rows import chunks, digest
 from remegraph.ports import WHOLE, Embedder, VectorIndex
@@ -189,7 +190,7 @@ class Indexer:
         """
         applied = 0
         failure: ModelError | None = None
-        down = self._heal() if heal else None
+        down = self._left() or (self._heal() if heal else None)
         touched: set[str] = set()
         with self.read() as connection:
             total = vectors.pending(connection)
@@ -476,4 +477,23 @@ class Indexer:
     def _owned(self) -> VectorIndex:
         if self._index is None:
             raise IndexOwnedError("The vector index belongs to another process.")
+        self.check()
         return self._index
+
+    def _left(self) -> VectorIndexError | None:
+        """Return why the index is left as it is, if so."""
+        try:
+            self.check()
+        except IndexChangedError as error:
+            return error
+        return None
+
+    def check(self) -> None:
+        """Return if the ledger has this index still.
+
+        Raises:
+            IndexChangedError: It has another one.
+        """
+        if self._index is not None:
+            with self._database.read() as connection:
+                check_kept(connection, self._index)

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Literal
 from uuid import uuid4
 
 from sqlalchemy import Connection, and_, delete, exists, func, select, true
 
 from remegraph.ledger.rows import chunks, insert_rows
-from remegraph.ledger.schema import collections, dirty, partitions, vectors
+from remegraph.ledger.schema import collections, dirty, partitions, projections, vectors
 
 __all__ = [
     "CAPACITY",
+    "NOTE",
     "RESERVED",
     "SPLIT_AT",
     "Shelf",
@@ -28,6 +30,7 @@ __all__ = [
     "homes",
     "inhabitants",
     "namespace",
+    "noted",
     "overfull",
     "owned",
     "release",
@@ -46,10 +49,20 @@ SPLIT_AT = 12_000
 RESERVED = 100
 """Vectors that a shelf counts as at least: most are new when they get their place, and grow."""
 
+NOTE = "index"
+"""Where a ledger notes which index it has, among its projections."""
+
 _PREFIX = "remegraph"
 
 Shelf = tuple[int, str]
 """Number of the partition, and kind."""
+
+
+def noted(connection: Connection) -> Literal["chroma", "pgvector"] | None:
+    """Return which index a ledger on PostgreSQL has noted; none as long as it has had none but chroma."""
+    query = select(projections.c.generation).where(projections.c.name == NOTE)
+    found: Literal["chroma", "pgvector"] | None = connection.execute(query).scalar_one_or_none()
+    return found
 
 
 def homes(connection: Connection, embedder_id: int, partition_ids: Iterable[int] | None = None) -> dict[Shelf, str]:

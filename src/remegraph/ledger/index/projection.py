@@ -23,6 +23,7 @@ from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.database import EVERYBODY, Database
 from remegraph.ledger.index import embedders, meanings, placement, vectors
 from remegraph.ledger.index.breaker import Background, TimedCalls
+from remegraph.ledger.index.choice import check_kept
 from remegraph.ledger.index.embedders import units
 from remegraph.ledger.index.indexer import Advance, Indexer, index_id, key_of, shelf_name
 from remegraph.ledger.index.pgvector import PgvectorIndex
@@ -261,6 +262,7 @@ class VectorProjection:
                 named.update(key_of(name) for name, _ in found)
                 exhausted = exhausted and len(found) < fetch
             with self._indexer.read() as connection:
+                check_kept(connection, index)
                 # Dirty now or when we began: what changed under the index while it was asked is among them.
                 dirty |= search.dirty(connection)
                 hits = search.ranked(connection, named | dirty)
@@ -390,6 +392,7 @@ class VectorProjection:
             SetupError: Its server cannot be reached.
         """
         if self._index is not None:
+            self._indexer.check()
             self._index.ids(_NOWHERE)
 
     def close(self) -> None:
