@@ -352,13 +352,12 @@ def _asked(database: Database, jobs: JobQueue) -> _Asked:
 
 
 def _ledger(settings: Settings) -> Database:
-    from remegraph.ledger.connections import lacks_ledger, ledger_url
-    from remegraph.ledger.database import Database
+    from remegraph.ledger import connections, database
 
     home = settings.home.expanduser()
-    if settings.ledger_url is None and lacks_ledger(home):
+    if settings.ledger_url is None and connections.lacks_ledger(home):
         raise SetupError(f"There is no ledger in {home}.", "Name another folder, or record something first.")
-    return Database.as_it_is(ledger_url(settings))
+    return database.Database.as_it_is(connections.ledger_url(settings))
 
 
 def _greet(url: str) -> None:

@@ -12,8 +12,8 @@ from remegraph.kit.components import INDEX
 from remegraph.kit.worker import FOREIGN, KINDS, OnProgress
 from remegraph.ledger.checkup import newest
 from remegraph.ledger.files import holder
-from remegraph.ledger.index.chroma import stranded
 from remegraph.ledger.index.choice import lacking
+from remegraph.ledger.index.chroma import stranded
 from remegraph.models import (
     Check,
     Finding,
@@ -76,7 +76,9 @@ def _owner(parts: Parts) -> Iterator[Seen]:
 def _index(parts: Parts) -> Iterator[Seen]:
     """Compare index and ledger; a damaged index is opened in a child process."""
     if parts.projection.searched == "pgvector" and (due := lacking(parts.settings, parts.archive.database)):
-        cure = "Run `remegraph migrate --apply` as the account that owns the tables; until then all vectors are compared."
+        cure = (
+            "Run `remegraph migrate --apply` as the account that owns the tables; until then all vectors are compared."
+        )
         yield _finding("index", "warning", f"{due.removesuffix('.')} are due.", cure)
     if not parts.projection.is_current():
         what = f"The ledger's vectors come from another embedder than {parts.embedder.name}."
