@@ -33,6 +33,7 @@
     │   └── RateLimitError ↻         for this minute, or for today
     ├── ConflictError                the records changed since they were read
     ├── VectorIndexError ↻           the vector index failed; the outcome is unknown
+    │   └── IndexChangedError        the ledger has another one than this process: start it again with that
     ├── CancelledError               the caller cancelled; what was committed stays
     └── ClosedError                  the kit was used after it was closed
 
