@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 from remegraph import Budget, BudgetExceededError
 from remegraph.deadlines import Gate
 from remegraph.engine.chat.model_call import Asker, Question
-from remegraph.engine.tasks import Meter
+from remegraph.engine.summary_tasks import Meter
 from remegraph.errors import InvalidAnswerError, ModelUnavailableError, RequestRefusedError
 from remegraph.testing import FaultyChatModel, ModelCall, ProviderError, ScriptedChatModel, refusal, spoken, truncated
 

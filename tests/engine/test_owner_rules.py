@@ -23,7 +23,7 @@ from remegraph import (
 )
 from remegraph.adapters import memory_tools
 from remegraph.engine.chat.prompt_data import rule_lines
-from remegraph.engine.tasks import OwnerRules
+from remegraph.engine.summary_tasks import OwnerRules
 from remegraph.errors import ModelUnavailableError
 from remegraph.kit import SaveOptions
 from remegraph.kit.admin.doctor import diagnose

@@ -15,7 +15,7 @@ from conftest import Figure
 from remegraph import MemoryKit
 from remegraph.engine.chat.model_call import Asker
 from remegraph.engine.chat.modelled import ModelThinker
-from remegraph.engine.tasks import Meter, Proposal, ProposeTask
+from remegraph.engine.summary_tasks import Meter, Proposal, ProposeTask
 from remegraph.models import Block, Memory, RecallFilter, Shelf, StoredMessage, ToolCall, Topic
 from remegraph.testing import ModelCall, ScriptedChatModel
 from tests.talk import ANN, NOON, change, clock_of, create, digest, model_of, open_kit, proposal, said

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from remegraph.engine.telltales import requests
+from remegraph.engine.forget_phrases import requests
 
 _HERE = Path(__file__).parent
 _BOOK: Mapping[str, Mapping[str, Sequence[str]]] = {

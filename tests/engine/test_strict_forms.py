@@ -17,7 +17,7 @@ from pydantic import BaseModel, SecretStr
 from remegraph.engine.chat import answers
 from remegraph.engine.chat.answers import DigestAnswer, ProposalAnswer, SkillAnswer, strict_form
 from remegraph.engine.chat.model_call import Asker, Question
-from remegraph.engine.tasks import Meter
+from remegraph.engine.summary_tasks import Meter
 from remegraph.errors import InvalidAnswerError
 from tests.engine.test_model_call import Plain
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from remegraph.engine.routes import person
 from remegraph.engine.salience import uncovered
-from remegraph.engine.tasks import Objection, Proposal, ReviewTask
+from remegraph.engine.summary_tasks import Objection, Proposal, ReviewTask
 from remegraph.errors import ConflictError, ModelUnavailableError
 from remegraph.models import (
     FORGOTTEN,

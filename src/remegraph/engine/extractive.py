@@ -22,7 +22,7 @@ from remegraph.engine.origin import trust_of_summary
 from remegraph.engine.proposals import COUNTED_TRUST, Writer
 from remegraph.engine.routes import called_tools, person
 from remegraph.engine.salience import telling_words
-from remegraph.engine.tasks import (
+from remegraph.engine.summary_tasks import (
     DescribeTask,
     Digest,
     DigestTask,

@@ -22,7 +22,7 @@ from remegraph.text.desensitization import masked
 
 if TYPE_CHECKING:
     # the retriever shares this module, and needs none of its rules
-    from remegraph.engine.tasks import Meter, Thinker, Verb
+    from remegraph.engine.summary_tasks import Meter, Thinker, Verb
 
 __all__ = ["Body", "Think", "Update", "node", "provider_failure", "told"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 
-from remegraph.engine.telltales import clauses
+from remegraph.engine.forget_phrases import clauses
 from remegraph.models import Evidence, Message, Topic
 from remegraph.models.standing import QUARANTINE_BELOW
 from remegraph.models.tools import called, failed

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from remegraph.engine.nodes import Think
 from remegraph.engine.salience import telling_words, uncovered
-from remegraph.engine.tasks import DescribeTask, Meter, Pictured, Proposal, Thinker
+from remegraph.engine.summary_tasks import DescribeTask, Meter, Pictured, Proposal, Thinker
 from remegraph.errors import InvalidAnswerError, SetupError
 from remegraph.models import Block, Evidence, Message, Reading, StoredMessage
 from remegraph.models.messages import AttachmentKind

@@ -20,7 +20,7 @@ from remegraph.engine.grounds import Ground, Said
 from remegraph.engine.nodes import Body, Think, Update, node
 from remegraph.engine.origin import Belief, Heard, telling_words
 from remegraph.engine.retrieval.search import Searcher, Similar
-from remegraph.engine.tasks import Meter, Operation, Proposal, ProposeTask, ThinkerOf, Voice
+from remegraph.engine.summary_tasks import Meter, Operation, Proposal, ProposeTask, ThinkerOf, Voice
 from remegraph.errors import InvalidAnswerError, ModelUnavailableError
 from remegraph.models import Evidence, Link, LinkType, Memory, MemoryChange, Shelf
 from remegraph.models.base import operation_id

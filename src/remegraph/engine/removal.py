@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from remegraph.engine.extractive import ExtractiveThinker
+from remegraph.engine.forget_phrases import Telltales, clauses, telling_sentences
 from remegraph.engine.routes import at_home
-from remegraph.engine.tasks import DigestTask, Meter
-from remegraph.engine.telltales import Telltales, clauses, telling_sentences
+from remegraph.engine.summary_tasks import DigestTask, Meter
 from remegraph.ledger.consent import is_shared
 from remegraph.models import (
     FORGOTTEN,

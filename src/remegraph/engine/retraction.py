@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from remegraph.engine.disputes import Disputes
+from remegraph.engine.forget_phrases import FORGET_TOOL, Telltales, telling_sentences
 from remegraph.engine.removal import Removal, Removals, Words, left_of, phrases_of, tells_of, unquoted, whole
 from remegraph.engine.retrieval.search import Searcher
 from remegraph.engine.routes import at_home, own
-from remegraph.engine.telltales import FORGET_TOOL, Telltales, telling_sentences
 from remegraph.errors import ConflictError, NotFoundError
 from remegraph.models import (
     FORGOTTEN,

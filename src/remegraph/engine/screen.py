@@ -14,7 +14,7 @@ from remegraph.engine.chat.prompt_data import statement_text
 from remegraph.engine.nodes import Think
 from remegraph.engine.perception import message_of
 from remegraph.engine.removal import unquoted
-from remegraph.engine.tasks import ONLY, Objection, OwnerRules, Proposal, Screened, ScreenTask, Thinker
+from remegraph.engine.summary_tasks import ONLY, Objection, OwnerRules, Proposal, Screened, ScreenTask, Thinker
 from remegraph.errors import InvalidAnswerError
 from remegraph.models import BlockSummary, ChangeSet, Memory, StoredMessage, Withholding
 from remegraph.models.remnants import MARK, leaves, overlap, without
@@ -23,7 +23,7 @@ from remegraph.prompts import Language
 from remegraph.text.scripts import plain
 
 if TYPE_CHECKING:
-    from remegraph.engine.tasks import Meter
+    from remegraph.engine.summary_tasks import Meter
 
 __all__ = ["FAILED", "Draft", "Passed", "broken", "screened", "unmissed", "unreasoned"]
 

@@ -15,9 +15,9 @@ from langchain_core.documents import BaseDocumentCompressor
 
 from remegraph.engine.disputes import Disputes
 from remegraph.engine.extractive import ExtractiveThinker
+from remegraph.engine.forget_requests import Wishes
 from remegraph.engine.perception import Perceiver
 from remegraph.engine.redaction import UNREDACTED, RedactingEmbedder, Redactor
-from remegraph.engine.requests import Wishes
 from remegraph.engine.retraction import Retraction
 from remegraph.engine.retrieval.reranker import Reranker
 from remegraph.engine.retrieval.retriever import Retriever, build_retriever
@@ -25,7 +25,7 @@ from remegraph.engine.retrieval.search import Searcher
 from remegraph.engine.routes import at_home, own
 from remegraph.engine.salience import Purpose
 from remegraph.engine.summarizer import Tools, build_summarizer
-from remegraph.engine.tasks import Meter
+from remegraph.engine.summary_tasks import Meter
 from remegraph.errors import IndexOwnedError, MissingExtraError, SetupError
 from remegraph.importers.views import OffRecord, Recent
 from remegraph.kit.health import gauges, pseudonym

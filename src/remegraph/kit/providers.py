@@ -20,7 +20,7 @@ from remegraph.engine.extractive import ExtractiveThinker
 from remegraph.engine.nodes import provider_failure
 from remegraph.engine.salience import Purpose, salience
 from remegraph.engine.schemas import Schemas
-from remegraph.engine.tasks import OwnerRules, Voice
+from remegraph.engine.summary_tasks import OwnerRules, Voice
 from remegraph.errors import DimensionError, InputError, MissingExtraError, SetupError
 from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.prompts import Prompt, template
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from numpy.typing import NDArray
 
-    from remegraph.engine.tasks import Meter, Thinker
+    from remegraph.engine.summary_tasks import Meter, Thinker
     from remegraph.ports import Attention, Concluder, Embedder, Generalizer, TokenCounter, Vectors
 
 __all__ = [

@@ -39,7 +39,7 @@ from remegraph.retention.maintenance import Folding, Round, maintain
 from remegraph.retention.working_memory import drawn_on, pin
 
 if TYPE_CHECKING:
-    from remegraph.engine.tasks import Meter
+    from remegraph.engine.summary_tasks import Meter
     from remegraph.kit.worker import Cancel, OnProgress
     from remegraph.retention.forgetting import Retained
     from remegraph.retention.maintenance import Step

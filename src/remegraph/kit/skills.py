@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from remegraph.engine.tasks import DistilTask
+from remegraph.engine.summary_tasks import DistilTask
 from remegraph.errors import InputError, NotFoundError, SkillError
 from remegraph.kit.context import Context, Facade, twin
 from remegraph.kit.validation import check_numbers, check_text, required
@@ -20,7 +20,7 @@ from remegraph.text.questions import read_question
 from remegraph.text.scripts import language_of
 
 if TYPE_CHECKING:
-    from remegraph.engine.tasks import Thinker
+    from remegraph.engine.summary_tasks import Thinker
     from remegraph.skills.choice import Predicate
     from remegraph.skills.procedures import Attempt
 

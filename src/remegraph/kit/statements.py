@@ -11,7 +11,7 @@ from remegraph.engine.retrieval.hits import named
 from remegraph.engine.routes import self_topic
 from remegraph.engine.screen import broken
 from remegraph.engine.statements import Governed, remember
-from remegraph.engine.tasks import OwnerRules
+from remegraph.engine.summary_tasks import OwnerRules
 from remegraph.engine.writer import MemoryCandidate, MemoryWriter
 from remegraph.errors import InputError, SkillError
 from remegraph.importers.messages import MessageLike, to_messages

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 from remegraph.engine.routes import home
 from remegraph.engine.slices import readable
 from remegraph.engine.summarizer import BlockOutcome, Redo, SummarizerInput
-from remegraph.engine.tasks import Meter, OwnerRules
+from remegraph.engine.summary_tasks import Meter, OwnerRules
 from remegraph.errors import WITHOUT_VECTORS, BudgetExceededError, CancelledError, InputError, RemegraphError
 from remegraph.kit.background import at_once, serve
 from remegraph.kit.components import Parts

@@ -37,7 +37,7 @@ from tenacity import (
 from remegraph.deadlines import Gate, awithin, within
 from remegraph.engine.chat.answers import problems, strict_form
 from remegraph.engine.nodes import provider_failure, told
-from remegraph.engine.tasks import Meter
+from remegraph.engine.summary_tasks import Meter
 from remegraph.errors import InvalidAnswerError, ModelError, ModelUnavailableError, RequestRefusedError
 from remegraph.models import CallRecord
 from remegraph.prompts import Language, load

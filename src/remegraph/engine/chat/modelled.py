@@ -42,7 +42,7 @@ from remegraph.engine.origin import trust_of_summary
 from remegraph.engine.perception import as_blocks
 from remegraph.engine.routes import resolve
 from remegraph.engine.schemas import Schemas
-from remegraph.engine.tasks import (
+from remegraph.engine.summary_tasks import (
     DescribeTask,
     Digest,
     DigestTask,

@@ -16,7 +16,7 @@ from remegraph.engine.grounds import Ground
 from remegraph.engine.origin import Belief
 from remegraph.engine.proposals import Writer, ground_of, heard_of
 from remegraph.engine.schemas import SchemaField, Schemas
-from remegraph.engine.tasks import Action, DistilTask, Operation, Proposal, ProposeTask, Voice
+from remegraph.engine.summary_tasks import Action, DistilTask, Operation, Proposal, ProposeTask, Voice
 from remegraph.engine.trajectories import Call, skill_of, step_of, template_of
 from remegraph.errors import InvalidAnswerError, SkillError
 from remegraph.models import Evidence, Memory, Skill, SkillStep, StoredMessage

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from remegraph.engine.frame import marks
 from remegraph.engine.routes import called_tools
 from remegraph.engine.schemas import Schema
-from remegraph.engine.tasks import DigestTask, Objection, Operation, OwnerRules, Pictured, ProposeTask
+from remegraph.engine.summary_tasks import DigestTask, Objection, Operation, OwnerRules, Pictured, ProposeTask
 from remegraph.engine.trajectories import Call
 from remegraph.models import Memory, Message, Scope, Shelf, ToolCall
 from remegraph.models.standing import QUARANTINE_BELOW

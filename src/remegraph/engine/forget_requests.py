@@ -1,6 +1,6 @@
 """Requests in talk: what a person asks memory to forget or to put right, from the moment it is said until it is decided.
 
-A plain phrase flags a request at once (`engine.telltales`): its words are withheld, with those that it points back to. In
+A plain phrase flags a request at once (`engine.forget_phrases`): its words are withheld, with those that it points back to. In
 whatever words it is asked, whoever digests the block names it. Then the writer of the person's topic decides, shown what
 may be meant. What it forgets goes as `engine.retraction` does it, in the change set of the block. If it makes a
 memory of the words, they were no request and are shown again, unless a model named them. What it does nothing about stays withheld: nobody has
@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from remegraph.engine.forget_phrases import Request, asked_in, asking_for, clauses, is_carried_out, own_words
 from remegraph.engine.removal import index_entry
 from remegraph.engine.retraction import Forgetting, Retraction
 from remegraph.engine.retrieval.search import Searcher
 from remegraph.engine.routes import own, person
-from remegraph.engine.telltales import Request, asked_in, asking_for, clauses, is_carried_out, own_words
 from remegraph.errors import NotFoundError
 from remegraph.models import (
     FORGOTTEN,
