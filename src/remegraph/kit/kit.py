@@ -28,9 +28,8 @@ from remegraph.kit.capture import Capture
 from remegraph.kit.components import OpenOptions, Parts, open_parts
 from remegraph.kit.context import Context, twin
 from remegraph.kit.governance import Conflicts, Governance, restored
-from remegraph.kit.imports import Imports
 from remegraph.kit.items import Items
-from remegraph.kit.knowledge import Knowledge
+from remegraph.kit.knowledge import Imports, Knowledge
 from remegraph.kit.packs import Packs
 from remegraph.kit.providers import Thinkers, as_attention, as_chat_model, as_embedder, token_counter
 from remegraph.kit.recall import Asked, Injections, Recalls, Rules
