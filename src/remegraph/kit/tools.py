@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError
@@ -18,14 +18,15 @@ from remegraph.models import (
     ToolStats,
     ToolWindow,
 )
-from remegraph.models.tools import Prior, call_digest, expected, fitted_prior, is_guideline, without_values
+from remegraph.models.tools import Prior, call_digest, expected, is_guideline, without_values
+from remegraph.skills.choice import advised, failure, usual
 from remegraph.skills.tool_guidelines import guideline_id
 from remegraph.text.questions import read_question
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive
 
-__all__ = ["ToolMemory", "advised", "failure", "usual"]
+__all__ = ["ToolMemory"]
 
 _LOOKED_AT = 200
 """Memories that are searched for a tool's guideline, by vectors; all that share a word count."""
@@ -224,53 +225,3 @@ def _names(tools: object) -> list[str] | None:
     for tool in tools:
         check_text(tool=tool)
     return list(tools)
-
-
-_PREFERENCE = 0.05
-"""Of tools that fit alike, the one that is called more comes first. On tau-bench's calls, .05 names the right tool in .67
-of the situations, 0 in .20, as the tools share their words; a larger one helps no more, and hides rare tools."""
-
-
-def usual(windows: Iterable[ToolWindow]) -> Prior:
-    """Return what is usual for some tools."""
-    return fitted_prior([(each.failed, each.failed + each.succeeded) for each in windows])
-
-
-def failure(window: ToolWindow, prior: Prior) -> float:
-    """Return the error rate that is to be expected of the next call of a tool."""
-    return expected(window.failed, window.failed + window.succeeded, prior)
-
-
-def advised(
-    guidelines: Iterable[Memory],
-    relevance: Mapping[tuple[Partition, str], float],
-    stats: Mapping[str, ToolStats],
-) -> list[ToolAdvice]:
-    """Return the tools that fit a task at all, best first; each once, by the guideline that fits best.
-
-    Args:
-        guidelines: The memories that hold them.
-        relevance: How well each memory fits, by place and id.
-        stats: Of all tools, by name.
-    """
-    prior = usual(each.recent for each in stats.values())
-    best: dict[str, tuple[float, Memory]] = {}
-    for memory in guidelines:
-        tool, fit = memory.payload["tool"], relevance.get((memory.partition, memory.memory_id), 0.0)
-        if tool in stats and fit > (best[tool][0] if tool in best else 0.0):
-            best[tool] = fit, memory
-    found = [_advice(memory, fit, stats[tool], prior) for tool, (fit, memory) in best.items()]
-    return sorted(found, key=lambda each: (-each.score, each.tool))
-
-
-def _advice(memory: Memory, fit: float, stats: ToolStats, prior: Prior) -> ToolAdvice:
-    rate = failure(stats.recent, prior)
-    return ToolAdvice(
-        tool=stats.tool,
-        score=fit * (1 - rate) * stats.calls**_PREFERENCE,
-        relevance=fit,
-        failure=rate,
-        guideline=memory.content,
-        memory_id=memory.memory_id,
-        stats=stats,
-    )
