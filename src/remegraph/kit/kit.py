@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from remegraph.engine.retrieval.hits import named
 from remegraph.engine.schemas import profile
 from remegraph.errors import InputError, RemegraphError
+from remegraph.governance.versions import trace
 from remegraph.importers.messages import MessageLike
 from remegraph.importers.views import View
 from remegraph.kit.admin import Admin
@@ -36,11 +37,10 @@ from remegraph.kit.recall import Asked, Injections, Recalls, Rules
 from remegraph.kit.retention import Retention, Working
 from remegraph.kit.sharing import Sharing
 from remegraph.kit.skills import Skills
-from remegraph.kit.sources import Sources, explain, held, trace
+from remegraph.kit.sources import Sources, Topics, explain, held
 from remegraph.kit.statements import Forms, SaveOptions, Statements
 from remegraph.kit.summarization import Summarization, Worklist
 from remegraph.kit.tools import ToolMemory
-from remegraph.kit.topics import Topics
 from remegraph.kit.validation import actor_of, check_numbers, check_text, required
 from remegraph.kit.worker import CUT, Worker
 from remegraph.models import (

@@ -1,41 +1,52 @@
-"""`kit.sources`: what was said, word for word; and what each memory comes from, by words, blocks and versions."""
+"""`kit.sources` and `kit.topics`: what was said, word for word; what memories are about, how they are tied, who reads a topic."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING, get_args
 
-from remegraph.engine.retrieval.hits import known_by
+from remegraph.engine.retrieval.topic_agent import TopicAgent
+from remegraph.engine.routes import self_topic, topic_graph
 from remegraph.errors import InputError, NotFoundError
+from remegraph.governance.versions import trace
 from remegraph.importers.attachments import restored
 from remegraph.kit.context import Context, Facade, twin
-from remegraph.kit.validation import check_numbers, check_text, check_times, required
+from remegraph.kit.validation import actor_of, check_numbers, check_text, check_times, required
 from remegraph.kit.write_buffers import ReviewBuffer
 from remegraph.ledger.archive import Archive
 from remegraph.ledger.grants import GrantBook
 from remegraph.models import (
-    FORGOTTEN,
+    LIVE,
     Block,
     BlockSummary,
+    ChangeSet,
     Explanation,
     Hit,
+    Link,
+    LinkType,
     Memory,
     MemoryMetadata,
     Partition,
     RecallFilter,
     Reviews,
     Scope,
+    Shelf,
     StoredMessage,
-    Trace,
+    TopicGraph,
+    TopicType,
 )
-from remegraph.models.quotes import quoted
 from remegraph.models.skills import is_skill
 from remegraph.models.standing import TOMBSTONES
+from remegraph.ports import Search
 from remegraph.retention.forgetting import retained
 from remegraph.retention.working_memory import tier_of
 from remegraph.skills.choice import figures
 
-__all__ = ["Sources", "explain", "held", "metadata", "trace"]
+if TYPE_CHECKING:
+    from remegraph.ports import RetrievalAgent
+
+__all__ = ["Sources", "Topics", "explain", "held", "metadata", "tie"]
 
 
 class Sources(Facade):
@@ -223,86 +234,6 @@ def held(messages: Iterable[StoredMessage]) -> tuple[StoredMessage, ...]:
     return tuple(message for message in messages if not message.dropped)
 
 
-def trace(
-    archive: Archive, grants: GrantBook, memory_id: str, scope: Scope, as_of: RecallFilter | None = None
-) -> Trace:
-    """Return all that a memory came from, as far as the scope may see it.
-
-    Of a memory that another agent lets it read, that is what it says, the words quoted as its evidence, and the index
-    entries of its blocks: no message, link or event.
-
-    Args:
-        archive: The ledger.
-        grants: What other agents let it read.
-        memory_id: The memory.
-        scope: Who asks.
-        as_of: What was known at a time, or true; its other conditions do not count.
-
-    Raises:
-        NotFoundError: The scope sees no such memory, or it was not known or not true then.
-    """
-    partitions = archive.visible(scope)
-    known_at, true_at = (as_of.known_at, as_of.true_at) if as_of else (None, None)
-    own = archive.versions(partitions, memory_id) if partitions else ()
-    versions = known_by(own or grants.versions(scope, memory_id), known_at)
-    if not versions:
-        raise NotFoundError(f"There {'is' if known_at is None else 'was'} no memory {memory_id!r} here.")
-    memory = versions[-1]
-    if true_at is not None and not memory.held_at(true_at):
-        raise NotFoundError(f"Memory {memory_id!r} was not true then.", "Ask archaeology() what was.")
-    if own:
-        return _traced(archive, partitions, versions, known_at)
-    return Trace(
-        memory=memory,
-        versions=versions,
-        summaries=grants.summaries(scope, memory_id),
-        missing=(f"what is around the words: of agent {memory.partition.agent}, who lets the memory alone be read",),
-    )
-
-
-def _traced(
-    archive: Archive, partitions: Sequence[Partition], versions: Sequence[Memory], known_at: datetime | None
-) -> Trace:
-    """Return what the last of these versions came from: words, blocks and their entries, what was said around, events."""
-    memory = versions[-1]
-    cited = [item.message_id for item in memory.evidence]
-    messages = {message.message_id: message for message in archive.messages(partitions, ids=cited)}
-    quotes, unseen = quoted(memory.evidence, messages)
-    missing = [f"content: {memory.status} on {memory.recorded_at:%Y-%m-%d}"] if memory.status in TOMBSTONES else []
-    if memory.status == FORGOTTEN:
-        missing.append(f"content: withheld on {memory.recorded_at:%Y-%m-%d}")
-    missing += [
-        f"message {message.message_id}: words withheld on {note.at:%Y-%m-%d} ({note.reason})"
-        for message in messages.values()
-        for note in message.withheld
-    ]
-    missing += [f"message {each}: not visible here, or no longer kept" for each in unseen]
-    # Labels of blocks are unique in their partition only: where no word can be seen, nor can its block.
-    homes = dict.fromkeys(quote.message.partition for quote in quotes) if memory.evidence else partitions
-    blocks = archive.blocks(list(homes), ids=memory.block_ids)
-    gone = set(memory.block_ids) - {block.block_id for block in blocks}
-    missing.extend(f"block {block_id}: not visible here, or no longer kept" for block_id in sorted(gone))
-    events = archive.events(partitions, record_id=memory.memory_id)
-    return Trace(
-        memory=memory,
-        versions=tuple(versions),
-        quotes=quotes,
-        blocks=blocks,
-        summaries=archive.summaries([block.partition for block in blocks], ids=memory.block_ids) if blocks else (),
-        messages=tuple(
-            message
-            for block in blocks
-            for message in archive.messages(
-                [block.partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
-            )
-            if not message.dropped
-        ),
-        links=archive.links(partitions, [memory.memory_id]),
-        events=tuple(event for event in events if known_at is None or event.time <= known_at),
-        missing=tuple(missing),
-    )
-
-
 def metadata(archive: Archive, grants: GrantBook, buffer: ReviewBuffer, memory_id: str, scope: Scope) -> MemoryMetadata:
     """Return a memory's metadata; reviews that are not written down yet count.
 
@@ -388,3 +319,170 @@ def explain(
         skill=figures(parts.archive, [found.memory])[0] if is_skill(found.memory) else None,
         trace=found,
     )
+
+
+# ------------------------------------------------------------------------------------------- topics
+
+
+class Topics(Facade):
+    """The topic index, its graph, and the Sub Agents that read from it."""
+
+    def list(self, *, scope: Scope) -> tuple[Shelf, ...]:
+        """Return the topic index.
+
+        Args:
+            scope: Who asks.
+        """
+        archive = self._parts().archive
+        return archive.topics(archive.visible(required(scope)))
+
+    alist = twin(list)  # noqa: A003 - the verb above
+
+    def graph(self, *, scope: Scope) -> TopicGraph:
+        """Return the topics and what ties them together, the agent's memory of itself at the centre (R5).
+
+        Args:
+            scope: Who asks.
+        """
+        archive = self._parts().archive
+        partitions = archive.visible(required(scope))
+        memories = archive.memories(partitions, statuses=sorted(LIVE))
+        links = archive.links(partitions, [memory.memory_id for memory in memories])
+        return topic_graph(self_topic(), (shelf.topic for shelf in archive.topics(partitions)), memories, links)
+
+    agraph = twin(graph)
+
+    def agent(self, topic: str, *, scope: Scope) -> TopicAgent:
+        """Return the Sub Agent of a topic, to read from it by query or by time (R9): the one that `recall` asks, too.
+
+        Args:
+            topic: Its key, `type:name`.
+            scope: Who asks.
+
+        Raises:
+            NotFoundError: The scope has no such topic.
+            InputError: The key is no text.
+        """
+        check_text(topic=topic)
+        parts = self._parts()
+        for shelf in parts.archive.topics(parts.archive.visible(required(scope))):
+            if shelf.topic.key.casefold() == topic.casefold():
+                search = Search(query="", shelf=shelf, k=self._settings.recall.k)
+                return TopicAgent(parts.archive, parts.searcher, search, parts.clock())
+        raise NotFoundError(f"There is no topic {topic!r} here.")
+
+    aagent = twin(agent)
+
+    def register(self, key: str, agent: RetrievalAgent) -> None:
+        """Let a custom Sub Agent retrieve from a topic, or from all topics of a type (R9).
+
+        It reads its topic alone, and within what is asked; what it returns is held against the ledger, and what it raises
+        stands in `Recall.degraded`.
+
+        Args:
+            key: Topic key `type:name`, which need not exist yet, or a type.
+            agent: Returns hits for a search.
+
+        Raises:
+            InputError: The key names neither a topic nor a type, or the agent cannot be called.
+        """
+        check_text(key=key)
+        kind, named, name = key.strip().partition(":")
+        if kind.casefold() not in get_args(TopicType) or (named and not name.strip()):
+            types = ", ".join(get_args(TopicType))
+            raise InputError(f"{key!r} names no topic.", f"Give `type:name`, or one of the types: {types}.")
+        if not callable(agent):
+            raise InputError(f"The agent is of type {type(agent).__name__}.", "Give a RetrievalAgent: it is called.")
+        self._parts().agents[key.strip().casefold()] = agent
+
+    def link(
+        self,
+        source_id: str,
+        type: LinkType,  # noqa: A002 - as in a link
+        target_id: str,
+        *,
+        scope: Scope,
+        reason: str = "",
+    ) -> Link:
+        """State how one memory is tied to another; stating it again changes nothing. The journal tells who did.
+
+        Temporal recall follows `causes`, associative recall follows every type, and a contradiction brings its
+        counterpart along.
+
+        Args:
+            source_id: From this memory: the cause, of `causes`.
+            type: causes, depends_on, is_a, superset_of, related, contradicts or may_contradict.
+            target_id: To this memory: the effect.
+            scope: Whose memories both are.
+            reason: Why they are tied.
+
+        Returns:
+            The link as it stands.
+
+        Raises:
+            InputError: The type is none of these, the memories are one, or something is no text.
+            NotFoundError: There is no such memory, or it is not this user's.
+        """
+        check_text(source_id=source_id, target_id=target_id, reason=reason)
+        if type not in get_args(LinkType):
+            raise InputError(f"There is no type of link {type!r}.", f"Give one of {', '.join(get_args(LinkType))}.")
+        parts = self._parts()
+        return tie(
+            parts.archive,
+            parts.own(required(scope)),
+            Link(source_id=source_id, type=type, target_id=target_id, reason=parts.redactor.text(reason)),
+            actor=actor_of(scope),
+            at_home=parts.at_home(scope),
+            operation_id=self._context.new_id(),
+            now=self._context.clock(),
+        )
+
+    alink = twin(link)
+
+
+_STATED: frozenset[LinkType] = frozenset(get_args(LinkType)) - {"supersedes", "derived_from", "settled"}
+"""The others say what a change did; stated by themselves they would be untrue."""
+
+
+def tie(
+    archive: Archive,
+    partitions: Sequence[Partition],
+    link: Link,
+    *,
+    actor: str,
+    at_home: bool,
+    operation_id: str,
+    now: datetime,
+) -> Link:
+    """Record a link, through the one door for change; one that is there already stays as it is.
+
+    Args:
+        archive: The ledger.
+        partitions: Where both memories live.
+        link: The link.
+        actor: Who states it.
+        at_home: Whether what all agents of the user own is theirs to change.
+        operation_id: Names the operation.
+        now: When.
+
+    Raises:
+        InputError: The type is none that can be stated, or the memories are one.
+        NotFoundError: One of the memories is not there, or gone.
+    """
+    if link.type not in _STATED:
+        raise InputError(
+            f"A link of type {link.type} is made by the change that it tells of.",
+            f"Give one of {', '.join(sorted(_STATED))}; what replaces a memory, save.",
+        )
+    if link.source_id == link.target_id:
+        raise InputError(f"Both ends are memory {link.source_id}.", "Name two memories.")
+    ends = [link.source_id, link.target_id]
+    found = archive.memories(partitions, ids=ends)
+    there = {memory.memory_id for memory in found if memory.status not in {"deleted", *TOMBSTONES}}
+    for end in ends:
+        if end not in there:
+            raise NotFoundError(f"There is no memory {end!r} here.")
+    change = ChangeSet(operation_id=operation_id, actor=actor, recorded_at=now, at_home=at_home, links=(link,))
+    archive.commit(change)
+    stands = archive.links(partitions, [link.source_id], types=[link.type])
+    return next(each for each in stands if each.target_id == link.target_id)
