@@ -19,8 +19,6 @@ __all__ = [
     "Means",
     "Period",
     "PeriodKind",
-    "Rule",
-    "Tense",
     "Unit",
     "Word",
     "agreed",
