@@ -146,6 +146,34 @@ def test_the_image_has_what_its_commands_need_and_is_sent_no_more_than_is_copied
         assert (ROOT / name).exists()
 
 
+_EDITED = re.compile(r"`([^`]+)` in ((?:`[^`]+`(?:, )?)+)")
+
+
+def test_what_is_to_be_edited_stands_in_the_files_that_the_page_names() -> None:
+    """Somebody searches for each of them, in an evening, and deploys with whatever was not found."""
+    page = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
+    table = page.partition("## What to edit")[2].partition("\n## ")[0].replace("\\|", "¦")
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
+    found = 0
+    for row in rows:
+        for cell, folder in zip(row[1:], (DEPLOY / "kubernetes", DEPLOY / "systemd", ROOT), strict=False):
+            for what, files in _EDITED.findall(cell):
+                for name in re.findall(r"`([^`]+)`", files):
+                    found += 1
+                    assert what.replace("¦", "|") in (folder / name).read_text(encoding="utf-8"), (what, name)
+    assert found > 40
+
+
+def test_every_secret_that_a_pod_needs_is_made_by_the_commands_of_the_page() -> None:
+    """A pod whose secret lacks a key never starts."""
+    page = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
+    needed = set()
+    for path in sorted((DEPLOY / "kubernetes").glob("*.yaml")):
+        needed |= set(re.findall(r"key: ([\w-]+)(?:, path|\})", path.read_text(encoding="utf-8")))
+    assert needed == set(re.findall(r"--from-file=([\w-]+)", page))
+    assert needed == set(re.findall(r"> ([\w-]+)$", page.partition("## systemd")[0], re.MULTILINE))
+
+
 # ------------------------------------------------------------------------------------------- what is watched
 
 _LABELS = {

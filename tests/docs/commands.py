@@ -8,6 +8,8 @@ import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,7 +29,7 @@ _AT_ONCE = {"ingest", "recall", "verify", "import", "keygen", "stats"}
 
 _APP = whole()
 
-_FOREIGN = {"cd", "git", "mv", "pg_dump", "pg_restore", "rm"}
+_FOREIGN = {"cat", "cd", "git", "mv", "openssl", "pg_dump", "pg_restore", "printf", "rm", "tr", "useradd"}
 """Not ours to hold."""
 
 
@@ -36,7 +38,7 @@ def given(block: str) -> Iterator[tuple[list[list[str]], str]]:
     for line, output in re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
         words = shlex.split(re.sub(r"\$\([^)]*\)", "value", line), comments=True)
         parts, at = [], 0
-        for stop in [*(number for number, word in enumerate(words) if word == "&&"), len(words)]:
+        for stop in [*(number for number, word in enumerate(words) if word in {"&&", "|"}), len(words)]:
             parts.append(words[at:stop])
             at = stop + 1
         yield parts, output
@@ -50,6 +52,8 @@ def hold(words: Sequence[str]) -> None:
     """
     variables = [word for word in words if re.match(r"[A-Z_]+=", word)]
     program, *arguments = [word for word in words if word not in variables]
+    program = program.rpartition("/")[2]
+    arguments = list(takewhile(lambda word: not word.startswith(">"), arguments))
     if program == "export":
         assert arguments == []
         program = "env"
@@ -139,7 +143,7 @@ def _python(arguments: Sequence[str]) -> None:
     elif module == "pytest":
         assert [word for word in rest if "/" in word and not (ROOT / word).exists()] == []
     else:
-        assert (ROOT / module.replace(".", "/")).with_suffix(".py").exists() or module == "http.server"
+        assert (ROOT / module.replace(".", "/")).with_suffix(".py").exists() or module in {"http.server", "venv"}
 
 
 @cache
@@ -185,12 +189,41 @@ def _deployed(arguments: Sequence[str]) -> None:
         assert named <= units
 
 
+def _in_systemd(arguments: Sequence[str]) -> None:
+    """The command is one of ours; the files of its environment are those of the units."""
+    at = next(number for number, word in enumerate(arguments) if word.endswith("/bin/remegraph"))
+    files = [Path(word.partition("=")[2]).name for word in arguments[:at] if word.startswith("EnvironmentFile=")]
+    assert files
+    assert [name for name in files if not (ROOT / "deploy" / "systemd" / name).exists()] == []
+    hold(arguments[at:])
+
+
+def _kubectl(arguments: Sequence[str]) -> None:
+    """Deployments and jobs that are named are there; so is what is run in a pod."""
+    _deployed(arguments)
+    manifests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "deploy" / "kubernetes").glob("*.yaml"))
+    for word in arguments:
+        kind, _, name = word.partition("/")
+        assert kind not in {"deployment", "job"} or f"metadata: {{name: {name}}}" in manifests, word
+    if arguments[0] == "exec":
+        hold(arguments[arguments.index("--") + 1 :])
+
+
+def _sh(arguments: Sequence[str]) -> None:
+    """Each of its commands is one that can be given."""
+    for line in arguments[1].split("&&"):
+        hold(shlex.split(line))
+
+
 def _docker(arguments: Sequence[str]) -> None:
     if arguments[0] == "build":
         _deployed(arguments)
         return
     services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
     assert arguments[0] == "compose"
+    if arguments[1] == "exec":
+        assert arguments[2] in services
+        hold(arguments[3:])
     assert [word for word in arguments if "=" in word and word.partition("=")[0] not in services] == []
 
 
@@ -205,15 +238,19 @@ _PROGRAMS: Mapping[str, Callable[[Sequence[str]], None]] = {
     "cp": _deployed,
     "docker": _docker,
     "env": lambda _: None,
-    "kubectl": _deployed,
+    "install": _deployed,
+    "kubectl": _kubectl,
     "langgraph": lambda words: pytest.fail("no server") if words != ["dev"] else None,
     "make": _make,
     "opentelemetry-instrument": hold,
     "pip": _pip,
     "pipx": partial(_passing, "--spec"),
+    "psql": _deployed,
     "python": _python,
     "remegraph": _remegraph,
+    "sh": _sh,
     "systemctl": _deployed,
+    "systemd-run": _in_systemd,
     "uvicorn": _uvicorn,
     "uvx": partial(_passing, "--from"),
 }
