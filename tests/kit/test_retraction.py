@@ -162,6 +162,26 @@ def test_what_is_erased_after_it_was_forgotten_is_gone(kit: MemoryKit) -> None:
     assert kit.sources.retrieve_message(scope=ANN) == ()
 
 
+def test_what_an_agent_saved_goes_with_the_value_that_its_call_gave(kit: MemoryKit) -> None:
+    """A call says the same twice: in a sentence, and as the value of a slot."""
+    home = {"key": "home", "content": "Ann lives in Milan.", "slot": "ann:lives_in", "value": "Milan"}
+    call = {"name": "save_memory", "args": home, "id": "c1", "type": "tool_call"}
+    steps = [AIMessage("", tool_calls=[call]), AIMessage("Saved.")]
+    agent = create_agent(ScriptedChatModel(script={"": steps}), middleware=[MemoryMiddleware(kit, ANN)])
+    agent.invoke({"messages": [HumanMessage("Please save my new town.")]}, {"configurable": {"thread_id": "t"}})
+    kit.forget(holding(kit, "Milan").memory_id, scope=ANN)
+    assert "Milan" not in "".join(message.to_json() for message in kit.messages("t", scope=ANN))
+
+
+def test_a_conversation_with_an_erased_request_is_recorded_on(kit: MemoryKit) -> None:
+    """A host sends the whole thread at each turn: what was erased stays away, and what is new is recorded."""
+    erased = [said("My PIN is 7731.", thread="t"), said("Please forget that.", minutes=1, thread="t")]
+    kit.capture(erased, scope=ANN, thread="t")
+    kit.admin.erase(Subject(user="ann"))
+    kit.capture([*erased, said("I live in Rome.", minutes=2, thread="t")], scope=ANN, thread="t")
+    assert [message.text for message in kit.messages("t", scope=ANN)] == ["I live in Rome."]
+
+
 def test_ids_to_leave_are_texts(kit: MemoryKit) -> None:
     """Bad input is refused at the door."""
     told(kit, said(PAY))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -195,16 +195,17 @@ class Removals:
         names = [scope.user or "", scope.agent or "", *(message.speaker for message in said)]
         tells = tells_of(root, names, versions)
         asked = _Asked(root, tuple(mine), tells, leave, at_home(scope, self._settings))
-        words = Words()
+        words, values = Words(), {version.slot_value for version in versions} - {""}
         for message in said:
             quoted = [item.quote for item in cited if item.message_id == message.message_id]
             spans = list(_found(quoted, message))
             rest = message.evolve(content=without(message.text, spans, mark="\n"))
-            words.add(message, (*spans, *phrases_of(rest, tells)))
+            words.add(message, (*spans, *phrases_of(rest, tells), *_given(message, values)))
         homes = self.blocks(words)
         for message in self._saying(asked):
             near = any(_holds(block, message) for block in homes)
-            words.add(message, phrases_of(message, tells, near=near))
+            if found := phrases_of(message, tells, near=near):
+                words.add(message, (*found, *_given(message, values)))
         for message in (*self._answers(list(words.messages.values())), *beside):
             words.add(message, phrases_of(message, tells, beside=True))
         for place in [place for place in words.messages if place[1] in leave]:
@@ -338,6 +339,11 @@ def phrases_of(message: Message, tells: Sequence[Telltales], *, beside: bool = F
     texts = leaves(message) if message.tool_calls or found else []
     beyond = [each for each in texts if telling_sentences(each, tells, beside=beside, near=near)]
     return [*found, *beyond]
+
+
+def _given(message: Message, values: Collection[str]) -> list[str]:
+    """Return those of these values that the calls of a message give."""
+    return [each for each in leaves(message) if each in values] if message.tool_calls else []
 
 
 def _found(quotes: Iterable[str], message: StoredMessage) -> Iterator[str]:

@@ -233,7 +233,9 @@ class Archive(UsageLog):
             if there.screens and not screened:
                 return None
             added = message_rows.add(connection, place, new, recorded_at, held, there=there, untimed=untimed)
-            withheld_rows.add(connection, place, withheld, micros(recorded_at))
+            erased = {each.message_id for each in given} - {each.message_id for each in new}
+            there_still = [each for each in withheld if each.message_id not in erased]
+            withheld_rows.add(connection, place, there_still, micros(recorded_at))
             if added:
                 jobs.enqueue(connection, due, place, self._stamps.of(partition.agent))
             failpoint("add.before_commit")
