@@ -51,6 +51,45 @@ def test_a_request_says_whether_it_may_mean_what_was_said_before(text: str, back
     assert [each.back for each in requests(text)] == [back]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Please don't remember that I smoke.",
+        "Forget that my boss is called Karen.",
+        "Forget my PIN, and note that my phone is new.",
+        "别记我买车的事",
+        "忘掉我买车的事",
+        "请忘记我抽烟这件事。",
+        "別記我買車的事。",
+        "Merk dir bitte nicht, dass ich das Haus verkaufe.",
+        "Olvídate de mi código de la puerta.",
+    ],
+)
+def test_a_request_that_names_its_object_does_not_point_back(text: str) -> None:
+    """A "that" before a clause is no finger: it hid the allergy that was told in the message before."""
+    assert [each.back for each in requests(text)] == [False]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Please forget that I said that.",
+        "Don't remember what I told you a moment ago.",
+        "Forget that I mentioned it.",
+        "忘掉我刚才告诉你的事",
+        "别记我说的话。",
+        "请忘记这件事。",
+        "我希望你忘掉这件事。",
+        "別記我剛才說的事。",
+        "Vergiss bitte, dass ich das gesagt habe.",
+        "Olvida eso, por favor.",
+    ],
+)
+def test_a_request_that_names_what_was_said_points_back(text: str) -> None:
+    """Whatever stands around "that" and 刚才: not to see it shows what a person has just asked to be gone."""
+    assert [each.back for each in requests(text)] == [True]
+
+
 def test_of_what_a_stranger_wrote_nothing_is_hidden_that_nobody_asked_to_be_gone() -> None:
     """Of 490 sentences by somebody who never saw the phrases, a fifth of the requests is heard, and nothing else."""
     book = json.loads((_HERE / "requests_others.json").read_text(encoding="utf-8"))

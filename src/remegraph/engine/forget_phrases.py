@@ -100,7 +100,8 @@ def _read(said: str) -> Request | None:
         phrases = _phrases()[language]
         hinted = any(hint in words for hint in phrases["hints"])  # what holds no part of a phrase is found out fast
         if hinted and phrases["forget"].search(words) and not phrases["none"].search(words):
-            return Request(said, back=phrases["back"].search(words) is not None)
+            left = phrases["own"].sub(" ", words) if "own" in phrases else words
+            return Request(said, back=phrases["back"].search(left) is not None)
     return None
 
 
