@@ -75,7 +75,7 @@ def worker(
     Start as many as you like, on any machine, with the same $REMEGRAPH_LEDGER_URL, $REMEGRAPH_CHROMA_URL and settings:
     what was made with others is left, told in the log and counted. Told to stop, it finishes the blocks at hand, gives
     its jobs back, and exits with 0; told three times, it ends at once. Killed, it loses nothing: another worker takes
-    over once the lease of its jobs has run out.
+    over, on the same Linux machine within seconds, elsewhere once the lease of its jobs has run out.
     """
     stop = session.enter(until_signalled())
     kit = session.kit(model, file=settings)
@@ -117,7 +117,7 @@ def jobs(
             agent,
             minute(due) if due else "when asked",
             each.attempts,
-            each.worker.rpartition("/")[0],
+            "/".join(each.worker.split("/")[:2]),
             shortened(each.reason),
         )
 
@@ -148,7 +148,7 @@ def drain(session: Session, *, model: Model = None) -> None:
     A cron job can do what a process that ends too soon does not.
     """
     done = session.kit(model).drain(progress=session.bars())
-    session.show(done, *_summary(done))
+    session.show(done, *_summary(done, "remegraph work drain"), *lines((f"• {why}" for why in done.degraded), ""))
 
 
 @of_scope(app)

@@ -338,6 +338,7 @@ def _keep_index(parts: Parts, health: Health, stop: Event, misfit: list[SetupErr
     while True:
         try:
             parts.archive.database.ping()
+            parts.jobs.reclaim()
             health.figure("jobs_foreign", parts.jobs.depth().foreign, FOREIGN)
             if stop.wait(_KEEP):
                 return

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
-from uuid import uuid4
 
 from remegraph.errors import CancelledError, LedgerUnavailableError, RateLimitError
-from remegraph.models import Partition, Progress, Scope, SummaryReport, Usage
+from remegraph.ledger.processes import worker_name
+from remegraph.models import BackgroundJob, Partition, Progress, Scope, SummaryReport, Usage
 from remegraph.ports import Job, Outcome
 
 if TYPE_CHECKING:
@@ -33,6 +31,8 @@ __all__ = [
     "Turn",
     "Worker",
     "drain",
+    "held_cure",
+    "holders",
 ]
 
 Cancel = Callable[[], bool]
@@ -110,7 +110,8 @@ class Worker:
         self._clock = parts.clock
         self._lease = parts.settings.capture.lease
         self._most = parts.settings.capture.max_attempts
-        self._owner = f"{platform.node()}/{os.getpid()}/{uuid4().hex}"
+        self._owner = worker_name()
+        self._looked = False
         self._owes = False
         self._duties = duties
         self._shares = shares
@@ -128,6 +129,9 @@ class Worker:
             asleep: Whether jobs that sleep are taken, too.
         """
         self.settle()
+        if not self._looked:
+            self._jobs.reclaim()
+            self._looked = True
         kinds = list(self._duties)
         ready = self._jobs.ready(kinds, asleep=asleep)  # who has nothing to do only reads
         for at, kind in enumerate(kinds):
@@ -240,14 +244,34 @@ def drain(parts: Parts, worker: Worker, cancel: Cancel) -> SummaryReport:
     while (report := worker.next(cancel, asleep=True)) is not None:
         total = _add(total, report)
     recipe = parts.settings.summary.recipe
-    waiting = [job for job in parts.jobs.waiting(KIND) if job.state == "waiting"]
+    found = parts.jobs.waiting(KIND)
+    held = [job for job in found if job.state == "running"]
+    waiting = [job for job in found if job.state == "waiting"]
     delayed = [job for job in waiting if not job.foreign]
     foreign = [f"{len(waiting) - len(delayed)} jobs. {FOREIGN}"] if len(delayed) < len(waiting) else []
+    lease = parts.settings.capture.lease
     left = SummaryReport(
-        pending=parts.archive.pending(recipe, [job.partition for job in waiting]),
-        degraded=(*(f"waits for its next try: {job.reason}" for job in delayed), *foreign),
+        pending=parts.archive.pending(recipe, [job.partition for job in (*waiting, *held)]),
+        degraded=(
+            *(f"waits for its next try: {job.reason}" for job in delayed),
+            *foreign,
+            *(f"held by worker {name}. {held_cure(name, lease)}" for name in holders(held)),
+        ),
     )
-    return _add(total.evolve(pending=0), left) if waiting else total
+    return _add(total.evolve(pending=0), left) if waiting or held else total
+
+
+def holders(held: Iterable[BackgroundJob]) -> tuple[str, ...]:
+    """Return the processes that hold these jobs, each once, as `remegraph work release` takes them."""
+    return tuple(dict.fromkeys("/".join(job.worker.split("/")[:2]) for job in held))
+
+
+def held_cure(worker: str, lease: float) -> str:
+    """Return what frees the jobs of a worker that is gone, if it is."""
+    return (
+        f"If it is gone, `remegraph work release {worker}` gives its jobs to others at once; else they wait until its lease "
+        f"is over, {lease:g} seconds after its last step."
+    )
 
 
 def _scope(partition: Partition) -> Scope | None:

@@ -35,6 +35,7 @@ from remegraph.errors import ConflictError
 from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.database import Database
 from remegraph.ledger.partitions import partition_of
+from remegraph.ledger.processes import lives
 from remegraph.ledger.rows import digest, from_micros, micros, upsert
 from remegraph.ledger.schema import jobs, partitions, summaries, work
 from remegraph.models import BackgroundJob, Block, BlockSummary, Partition, QueueDepth, Work, WorkState
@@ -297,6 +298,16 @@ class JobQueue:
         with self._database.write() as connection:
             rows = connection.execute(given.returning(jobs.c.kind, jobs.c.id, jobs.c.partition_id, jobs.c.stamp)).all()
         return tuple(Call(*row) for row in rows)
+
+    def reclaim(self) -> None:
+        """End the leases of workers whose process has ended for certain: their jobs can be claimed at once."""
+        now = micros(self._clock())
+        held = (jobs.c.state == "running", jobs.c.lease_until > now)
+        with self._database.read() as connection:
+            owners = connection.execute(select(jobs.c.owner).where(*held).distinct()).scalars().all()
+        if gone := [owner for owner in owners if lives(owner) is False]:
+            with self._database.write() as connection:
+                connection.execute(update(jobs).where(*held, jobs.c.owner.in_(gone)).values(lease_until=now))
 
     def next_due(self, kind: str, job_id: int | None = None, *, partition: Partition | None = None) -> datetime | None:
         """Return when the next job, or this one, can be claimed, as far as is known now; none: only once more is enqueued.

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Literal
 
 from remegraph.errors import RemegraphError, VectorIndexError
 from remegraph.kit.components import INDEX
-from remegraph.kit.worker import FOREIGN, KINDS, OnProgress
+from remegraph.kit.worker import FOREIGN, KINDS, OnProgress, held_cure, holders
 from remegraph.ledger.checkup import newest
 from remegraph.ledger.files import holder
 from remegraph.ledger.index.choice import lacking
 from remegraph.ledger.index.chroma import stranded
+from remegraph.ledger.processes import lives
 from remegraph.models import (
+    BackgroundJob,
     Check,
     Finding,
     Memory,
@@ -128,6 +130,7 @@ def _queue(parts: Parts) -> Iterator[Seen]:
         if foreign:
             what = f"{len(foreign)} jobs ({kind}) were made with other settings than these."
             yield _finding("jobs", "note", what, FOREIGN)
+        yield from _held(parts, [job for job in waiting if job.state == "running"])
         if overdue:
             what = f"{len(overdue)} jobs ({kind}) wait for more than a day."
             yield _finding(
@@ -136,6 +139,16 @@ def _queue(parts: Parts) -> Iterator[Seen]:
                 what,
                 "Nobody does them: run `remegraph worker`, or `remegraph work drain` as a cron job.",
             )
+
+
+def _held(parts: Parts, running: Sequence[BackgroundJob]) -> Iterator[Seen]:
+    """Name those that hold jobs, and blocks wait for them, unless they live for certain."""
+    for worker in holders(running):
+        held = [job for job in running if holders([job]) == (worker,) and not lives(job.worker)]
+        blocks = parts.archive.pending(parts.settings.summary.recipe, [job.partition for job in held])
+        if blocks:
+            what = f"Worker {worker} holds {len(held)} jobs ({held[0].kind}) for which {blocks} blocks wait."
+            yield _finding("jobs", "note", what, held_cure(worker, parts.settings.capture.lease))
 
 
 def _revive(parts: Parts) -> str:
