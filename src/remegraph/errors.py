@@ -205,7 +205,7 @@ class SchemaTooOldError(SetupError):
 class EmbedderMismatchError(SetupError):
     """The ledger's vectors come from another embedder."""
 
-    cure = "Open with the recorded embedder, or call kit.admin.reindex() once with reindex=True."
+    cure = "Open with the recorded embedder, or open once with options=OpenOptions(reindex=True) and call kit.admin.reindex()."
 
 
 class JournalKeyError(SetupError):

@@ -102,6 +102,15 @@ CASES: dict[str, tuple[Callable[[Any], object], type[RemegraphError], str]] = {
         lambda kit: kit.governance.standing([CUT], scope=ANN), InputError, "Give Recall.context as it is"
     ),
     "unknown depth": (lambda kit: kit.recall("Lisbon", scope=ANN, depth="all"), InputError, "memories, blocks, messages"),
+    "unknown status": (lambda kit: kit.memories(scope=ANN, statuses=["actve"]), InputError, "Give a list of proposed, active, "),
+    "status as text": (lambda kit: kit.memories(scope=ANN, statuses="active"), InputError, "Give a list of proposed, active, "),
+    "status of no text": (lambda kit: kit.memories(scope=ANN, statuses=[["active"]]), InputError, "Give a list of proposed, active, "),
+    "unknown state of work": (lambda kit: kit.work.list(scope=ANN, states=["foo"]), InputError, "Give a list of pending, "),
+    "state of work as text": (lambda kit: kit.work.list(scope=ANN, states="failed"), InputError, "Give a list of pending, "),
+    "unknown jobs to requeue": (lambda kit: kit.admin.requeue("ded"), InputError, "Give dead or foreign"),
+    "unknown category": (
+        lambda kit: kit.save("k", "Ann likes tea.", scope=ANN, category="taste"), InputError, "Give one of ('preference'"
+    ),
     "topics as text": (lambda kit: kit.recall("Lisbon", scope=ANN, topics="self:self"), InputError, "Give a list"),
     "without as text": (lambda kit: kit.recall("Lisbon", scope=ANN, without="m1"), InputError, "list of message ids"),
     "naive filter": (lambda kit: kit.recall("Lisbon", scope=ANN, time_end=NAIVE), NaiveTimeError, "Give an aware datetime"),
@@ -279,10 +288,29 @@ def refused_open(home: Path, kind: type[RemegraphError], cure: str, **options: A
     assert cure in refused.value.cure
 
 
+@pytest.mark.parametrize(
+    ("given", "cure"),
+    [
+        ({"model": 5}, "Give a LangChain chat model"),
+        ({"embedder": 5}, "Give an embedder"),
+        ({"settings": {"home": "x"}}, "Give Settings(...)"),
+        ({"options": {"reindex": True}}, "Give OpenOptions(...)"),
+        ({"home": 5}, "Give the path of a file"),
+        ({"ledger_url": 5}, "Give text"),
+    ],
+)
+def test_a_kit_is_opened_with_what_it_can_use_or_not_at_all(tmp_path: Path, given: dict[str, Any], cure: str) -> None:
+    """What is found out at the first summary is found out by a user, at night."""
+    with pytest.raises(RemegraphError) as refused:
+        MemoryKit.open(**{"home": tmp_path / "home", "model": None, "embedder": None} | given)
+    assert cure in refused.value.cure
+    assert not (tmp_path / "home").exists()
+
+
 def test_another_embedder_than_the_recorded_one_is_refused(tmp_path: Path) -> None:
     """Vectors of two models in one index find nothing, and nobody sees why."""
     MemoryKit.open(tmp_path, model=None, embedder=None).close()
-    refused_open(tmp_path, EmbedderMismatchError, "reindex", embedder=HashedEmbedder(64))
+    refused_open(tmp_path, EmbedderMismatchError, "OpenOptions(reindex=True)", embedder=HashedEmbedder(64))
     MemoryKit.open(tmp_path, model=None, embedder=None, options=OpenOptions(require_index=True)).close()
 
 

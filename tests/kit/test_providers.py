@@ -47,6 +47,21 @@ def test_openai_models_are_made_from_their_names(monkeypatch: pytest.MonkeyPatch
     assert (embedder.name, embedder.dimension, embedder.semantic) == ("openai:text-embedding-3-small", 1536, True)
 
 
+@pytest.mark.requirement("C9")
+@pytest.mark.parametrize(("name", "cure"), [("openai:gpt-5-mini", "OPENAI_API_KEY"), ("gpt-5", "openai:gpt-5")])
+def test_a_model_without_its_key_is_refused_at_the_door(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, cure: str
+) -> None:
+    """The first minute of most users: it must say which key, and not in the words of a package they did not call."""
+    pytest.importorskip("langchain_openai")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(SetupError, match=cure):
+        MemoryKit.open(tmp_path / "home", model=name, embedder=None)
+    with pytest.raises(SetupError, match="OPENAI_API_KEY"):
+        MemoryKit.open(tmp_path / "home", model=None, embedder="openai:text-embedding-3-small")
+    assert not (tmp_path / "home").exists()
+
+
 def test_hashed_vectors_have_the_length_that_is_asked_for() -> None:
     """Shorter vectors save memory; a length that is silently another one would be found out years later."""
     assert [as_embedder(name).dimension for name in ("hashed", "hashed:", "hashed:512")] == [1024, 1024, 512]

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import get_args
 
 from remegraph.engine.frame import selected, shown_records
 from remegraph.engine.retrieval.hits import still_said, told_by
@@ -14,7 +13,16 @@ from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.governance.decisions import Resolution, check, find, listed, resolve
 from remegraph.governance.versions import difference, dig, dug, known, restore
 from remegraph.kit.context import Context, Facade, stream, twin
-from remegraph.kit.validation import File, actor_of, check_numbers, check_text, check_times, required
+from remegraph.kit.validation import (
+    File,
+    actor_of,
+    check_choice,
+    check_choices,
+    check_numbers,
+    check_text,
+    check_times,
+    required,
+)
 from remegraph.ledger.audit import check_export, entries, export, read_heads
 from remegraph.models import (
     Archaeology,
@@ -352,10 +360,8 @@ class Conflicts(Facade):
         Raises:
             InputError: There is no such state or kind.
         """
-        if state not in get_args(ConflictState):
-            raise InputError(f"There is no state {state!r}.", f"Give one of {', '.join(get_args(ConflictState))}.")
-        if isinstance(kinds, str) or not set(kinds) <= set(get_args(ConflictKind)):
-            raise InputError(f"kinds is {kinds!r}.", f"Give a list of {', '.join(get_args(ConflictKind))}.")
+        check_choice(ConflictState, state=state)
+        check_choices(ConflictKind, kinds=kinds)
         parts = self._parts()
         return listed(parts.archive, parts.own(required(scope)), state, kinds)
 

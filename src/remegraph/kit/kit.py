@@ -41,7 +41,7 @@ from remegraph.kit.sources import Sources, Topics, explain, held
 from remegraph.kit.statements import Forms, SaveOptions, Statements
 from remegraph.kit.summarization import Summarization, Worklist
 from remegraph.kit.tools import ToolMemory
-from remegraph.kit.validation import actor_of, check_numbers, check_text, required
+from remegraph.kit.validation import actor_of, check_choices, check_numbers, check_text, check_type, path_of, required
 from remegraph.kit.worker import CUT, Worker
 from remegraph.models import (
     AddReceipt,
@@ -178,11 +178,15 @@ class MemoryKit:
             options: What few applications give.
 
         Raises:
+            InputError: The home is no path, or a URL no text.
             SetupError: Some part cannot be used. Nothing stays open.
         """
-        given = {"home": home, "ledger_url": ledger_url, "chroma_url": chroma_url}
+        check_type(Settings, settings=settings)
+        check_type(OpenOptions, options=options)
+        urls = {name: url for name, url in (("ledger_url", ledger_url), ("chroma_url", chroma_url)) if url is not None}
+        check_text(**urls)
         settings, options = settings or Settings.from_env(), options or OpenOptions()
-        settings = settings.evolve(**{name: value for name, value in given.items() if value is not None})
+        settings = settings.evolve(**urls, **({} if home is None else {"home": path_of(home)}))
         chosen_model = settings.model if isinstance(model, _FromSettings) else model
         chosen_embedder = settings.embedder if isinstance(embedder, _FromSettings) else embedder
         chat_model = as_chat_model(chosen_model, settings.summary.timeout)
@@ -748,9 +752,10 @@ class MemoryKit:
             limit: So many at most; all unless given.
 
         Raises:
-            InputError: The limit is not positive, or the topic is no text.
+            InputError: The limit is not positive, the topic is no text, or there is no such status.
         """
         check_numbers(least=1, whole=True, limit=limit)
+        check_choices(Status, statuses=statuses or ())
         archive = self.context.parts().archive
         partitions = archive.visible(required(scope))
         asked = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -190,25 +190,41 @@ def as_chat_model(model: BaseChatModel | str | None, timeout: float) -> BaseChat
 
     Raises:
         MissingExtraError: The provider's package is not installed.
-        SetupError: There is no such provider.
+        SetupError: There is no such provider, its key is missing, or it is none at all.
     """
+    if model is None:
+        return None
     if not isinstance(model, str):
+        if not callable(getattr(model, "invoke", None)):
+            raise SetupError(f"The model is of type {type(model).__name__}.", f"Give a LangChain chat model. {_NAMED}")
         return model
     provider, _, name = model.partition(":")
+    options: dict[str, Any] = {"timeout": timeout, "max_retries": 0}
     if provider == "openai":
-        return cast(
-            "BaseChatModel",
-            _member("langchain_openai", "ChatOpenAI", "openai")(model=name, timeout=timeout, max_retries=0),
-        )
+        make = _member("langchain_openai", "ChatOpenAI", "openai")
+        return cast("BaseChatModel", _made(model, lambda: make(model=name, **options)))
     make = _member("langchain.chat_models", "init_chat_model", "langchain")
+    return cast("BaseChatModel", _made(model, lambda: make(model, **options)))
+
+
+_NAMED = "By name: provider:model, as in openai:gpt-5-mini, with the provider's key set, as OPENAI_API_KEY is OpenAI's."
+
+
+def _made(name: str, make: Callable[[], Any]) -> Any:
+    """Return what a provider's package makes of a name.
+
+    Raises:
+        MissingExtraError: The package is not installed.
+        SetupError: It makes nothing of it, as without its key.
+    """
+    provider, named, _ = name.partition(":")
     try:
-        return cast("BaseChatModel", make(model, timeout=timeout, max_retries=0))
+        return make()
     except ImportError as error:
         raise MissingExtraError(f"The package of {provider!r} is not installed.", f"Install it ({error}).") from error
-    except ValueError as error:
-        raise SetupError(
-            f"There is no chat model {model!r}.", "Write provider:model, as in openai:gpt-5-mini."
-        ) from error
+    except Exception as error:  # the boundary to foreign code: for a missing key, each provider has its own
+        hint = "" if named else f"Name the provider, as in openai:{name}. "
+        raise SetupError(f"No model can be made of {name!r}: {error}", hint + _NAMED) from error
 
 
 def token_counter(model: BaseChatModel | None) -> TokenCounter:
@@ -252,7 +268,7 @@ def as_embedder(embedder: Embedder | Embeddings | str | None) -> Embedder:
 
     Raises:
         MissingExtraError: The provider's package is not installed.
-        SetupError: There is no such provider.
+        SetupError: There is no such provider, its key is missing, or it is none at all.
     """
     if embedder is None:
         return HashedEmbedder()
@@ -260,6 +276,10 @@ def as_embedder(embedder: Embedder | Embeddings | str | None) -> Embedder:
         return _embedder_by_name(embedder)
     if isinstance(embedder, Embeddings):
         return LangChainEmbedder(embedder)
+    if not callable(getattr(embedder, "embed", None)):
+        raise SetupError(
+            f"The embedder is of type {type(embedder).__name__}.", f"Give an embedder or LangChain Embeddings. {_NAMED}"
+        )
     return embedder
 
 
@@ -268,19 +288,17 @@ def _embedder_by_name(name: str) -> Embedder:
     if provider == "hashed":
         return _hashed(model)
     if provider == "openai":
-        made = _member("langchain_openai", "OpenAIEmbeddings", "openai")(model=model)
+        member = _member("langchain_openai", "OpenAIEmbeddings", "openai")
+        made = _made(name, lambda: member(model=model))
         return LangChainEmbedder(made, name=name, dimension=_OPENAI_DIMENSIONS.get(model))
     if provider == "onnx":
-        for module, member in (("onnxruntime", "InferenceSession"), ("tokenizers", "Tokenizer")):
-            _member(module, member, "onnx")
+        for module, needed in (("onnxruntime", "InferenceSession"), ("tokenizers", "Tokenizer")):
+            _member(module, needed, "onnx")
         return OnnxEmbedder(Path(model).expanduser())
     if provider == "fastembed":
         return LangChainEmbedder(_FastEmbed(model), name=name)
     make = _member("langchain.embeddings", "init_embeddings", "langchain")
-    try:
-        return LangChainEmbedder(make(name), name=name)
-    except (ImportError, ValueError) as error:
-        raise SetupError(f"There is no embedder {name!r}.", f"Write provider:model ({error}).") from error
+    return LangChainEmbedder(_made(name, lambda: make(name)), name=name)
 
 
 def _hashed(dimension: str) -> Embedder:

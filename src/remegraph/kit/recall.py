@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, cast
 
 from remegraph.deadlines import Patience
 from remegraph.engine.retrieval.hits import memory_hit
@@ -16,7 +16,7 @@ from remegraph.governance.injection import CAPS, core_rules, known_names, layere
 from remegraph.governance.versions import promote
 from remegraph.kit.context import Context, Facade, twin
 from remegraph.kit.health import observed
-from remegraph.kit.validation import actor_of, check_numbers, check_text, check_times, required
+from remegraph.kit.validation import actor_of, check_choice, check_numbers, check_text, check_times, required
 from remegraph.models import (
     Chunk,
     Depth,
@@ -124,7 +124,8 @@ class Recalls(Facade):
 def _check(asked: Asked, k: object, budget: object, asked_at: datetime) -> None:
     _check_asked(asked.query, asked.previous)
     check_numbers(least=1, whole=True, k=k, budget=budget)
-    _check_choice(depth=asked.depth, mode=asked.mode)
+    check_choice(Depth, depth=asked.depth)
+    check_choice(RecallMode, mode=asked.mode)
     for name, value, wanted in (("topics", asked.topics, "topic keys"), ("without", asked.without, "message ids")):
         if isinstance(value, str):
             raise InputError(f"{name} is one text.", f"Give a list of {wanted}.")
@@ -141,13 +142,6 @@ def _check_asked(query: object, previous: object) -> None:
             raise InputError(f"{name} is of type {type(text).__name__}.", "Ask with text.")
     if not str(query).strip():
         raise InputError("The query is empty.", "Ask something.")
-
-
-def _check_choice(**chosen: object) -> None:
-    for name, value in chosen.items():
-        known = get_args({"depth": Depth, "mode": RecallMode}[name])
-        if value not in known:
-            raise InputError(f"There is no {name} {value!r}.", f"Give one of {', '.join(known)}.")
 
 
 def _recalled(asked: RecallInput, found: Found, began: float) -> Recall:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from remegraph.errors import ConflictError, InputError
 from remegraph.governance.consensus import Consensus
 from remegraph.kit.context import Facade, twin
-from remegraph.kit.validation import acting, check_numbers, check_text, check_times, required
+from remegraph.kit.validation import acting, check_choice, check_numbers, check_text, check_times, required
 from remegraph.models import GRANTABLE, Endorsement, Grant, Layer, Memory, Proposal, ProposalState, Scope
 
 if TYPE_CHECKING:
@@ -252,8 +252,8 @@ class Sharing(Facade):
         Raises:
             InputError: There is no such state.
         """
-        if state is not None and state not in get_args(ProposalState):
-            raise InputError(f"There is no state {state!r}.", f"Give one of {', '.join(get_args(ProposalState))}.")
+        if state is not None:
+            check_choice(ProposalState, state=state)
         found = self._consensus(scope).proposals()
         return tuple(each for each in found if state in {None, each.state})
 

@@ -24,7 +24,7 @@ from remegraph.kit.background import at_once, serve
 from remegraph.kit.components import Parts
 from remegraph.kit.context import Context, Facade, twin
 from remegraph.kit.health import aobserved, observed
-from remegraph.kit.validation import check_numbers, check_text, required
+from remegraph.kit.validation import check_choices, check_numbers, check_text, required
 from remegraph.kit.worker import CUT, KIND, REREAD, UPKEEP, Cancel, Done, OnProgress, Worker, drain
 from remegraph.models import LIVE, Budget, CallRecord, Progress, Scope, SummaryReport, Usage, Work, WorkState
 from remegraph.text.tokens import estimate_tokens
@@ -200,8 +200,12 @@ class Worklist(Facade):
 
         Args:
             scope: Who asks.
-            states: The states wanted.
+            states: The states wanted: pending, done, failed or review.
+
+        Raises:
+            InputError: There is no such state.
         """
+        check_choices(WorkState, states=states)
         archive = self._parts().archive
         return archive.work(archive.visible(required(scope)), states=states, recipe=self._settings.summary.recipe)
 

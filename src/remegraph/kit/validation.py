@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, tzinfo
 from os import PathLike, fspath
 from pathlib import Path
 from typing import cast, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from remegraph.errors import InputError, NaiveTimeError, ScopeError
+from remegraph.errors import InputError, NaiveTimeError, ScopeError, SetupError
 from remegraph.models import Scope, Topic, TopicType
 from remegraph.models.base import encodable
 from remegraph.settings import Settings
@@ -17,9 +18,12 @@ __all__ = [
     "File",
     "acting",
     "actor_of",
+    "check_choice",
+    "check_choices",
     "check_numbers",
     "check_text",
     "check_times",
+    "check_type",
     "here",
     "library",
     "path_of",
@@ -121,6 +125,39 @@ def check_numbers(*, least: int, whole: bool, **numbers: object) -> None:
             told = "beyond use" if fits and abs(cast("float", value)) > _MOST else repr(value)
             kind = "whole number" if whole else "number"
             raise InputError(f"{name} is {told}.", f"Give a {kind}, {least} or more, up to {_MOST}.")
+
+
+def check_choice(known: object, **chosen: object) -> None:
+    """Refuse what is none of the words of a `Literal`.
+
+    Raises:
+        InputError: One is not; it is named.
+    """
+    for name, value in chosen.items():
+        if value not in get_args(known):
+            raise InputError(f"There is no {name} {value!r}.", f"Give one of {', '.join(get_args(known))}.")
+
+
+def check_choices(known: object, **chosen: Collection[object]) -> None:
+    """Refuse what is no list of words of a `Literal`.
+
+    Raises:
+        InputError: One is not; it is named.
+    """
+    for name, values in chosen.items():
+        if isinstance(values, str) or not all(value in get_args(known) for value in values):
+            raise InputError(f"{name} is {values!r}.", f"Give a list of {', '.join(get_args(known))}.")
+
+
+def check_type(kind: type, **given: object) -> None:
+    """Refuse what is of another type. None is let pass: it was not given.
+
+    Raises:
+        SetupError: One is; it is named.
+    """
+    for name, value in given.items():
+        if value is not None and not isinstance(value, kind):
+            raise SetupError(f"{name} is of type {type(value).__name__}.", f"Give {kind.__name__}(...).")
 
 
 def check_times(**times: datetime | None) -> None:

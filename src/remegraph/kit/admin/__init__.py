@@ -15,7 +15,7 @@ from remegraph.kit.admin.export import export
 from remegraph.kit.context import Facade, twin
 from remegraph.kit.governance import heads_of
 from remegraph.kit.health import INDEX_SECONDS, LEDGER_SECONDS, answered, queue_of
-from remegraph.kit.validation import File, check_text, required
+from remegraph.kit.validation import File, check_choice, check_text, required
 from remegraph.kit.worker import KIND, KINDS, Cancel, OnProgress
 from remegraph.ledger.attachments import BlobFolder
 from remegraph.ledger.backup import BackupRun
@@ -226,8 +226,8 @@ class Admin(Facade):
         Raises:
             InputError: There is no such state.
         """
-        if state is not None and state not in get_args(JobState):
-            raise InputError(f"There is no state {state!r}.", f"Give one of {', '.join(get_args(JobState))}.")
+        if state is not None:
+            check_choice(JobState, state=state)
         found = (job for kind in KINDS for job in self._parts().jobs.waiting(kind))
         return tuple(job for job in found if state in (None, job.state))
 

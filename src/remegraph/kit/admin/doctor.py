@@ -135,7 +135,7 @@ def _embedder(
         if recorded in (None, (made.name, made.dimension)):
             return made, ()
         what = f"The ledger's vectors come from {recorded[0]}, and the settings name {made.name}."
-        cure = "Open with the recorded one, or change over: kit.admin.reindex() on a kit opened with reindex=True."
+        cure = "Open with the recorded one, or change over: kit.admin.reindex() on a kit opened with options=OpenOptions(reindex=True)."
     except RemegraphError as error:
         what, cure = f"The embedder cannot be used: {error.what}", error.cure
     found = Finding(check="embedder", severity="error", what=what, cure=cure)
