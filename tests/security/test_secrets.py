@@ -152,3 +152,13 @@ def test_a_command_that_fails_prints_no_secret(monkeypatch: pytest.MonkeyPatch, 
             assert result.exit_code in {1, 2}
             clean(result.output)
             assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+def test_a_new_home_is_its_owners_alone_and_one_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    """Another account of the machine reads no talk; a group that shares a folder on purpose goes on to share it."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o770)
+    for home, mode in ((tmp_path / "new", 0o700), (shared, 0o770)):
+        with open_kit(home):
+            assert home.stat().st_mode & 0o777 == mode

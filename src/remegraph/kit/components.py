@@ -387,13 +387,13 @@ def _archive(settings: Settings, clock: Clock, new_id: NewId) -> Archive:
 
 
 def make_home(home: Path) -> None:
-    """Make the folder of a home where it is missing.
+    """Make the folder of a home where it is missing: for its owner alone, as all talk lies in it.
 
     Raises:
         SetupError: It cannot be made.
     """
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise SetupError(
             f"The home {home} cannot be made ({error}).", "Name a folder that you may write to."

@@ -454,7 +454,7 @@ def add_key(home: Path, *, first: bool = False) -> bytes:
         return known[0]
     path = home / KEY_FILE
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = path.with_name(f"{path.name}.{uuid4().hex}")
         _write(draft, b"\n".join([key.encode(), *filter(None, [_read(home)])]))
         try:
