@@ -1,23 +1,30 @@
-"""Files on which several processes meet: locks that end with their process, and folders that appear whole or not at all.
+"""How several processes meet: locks that end with their process, folders that appear whole or not at all, who still lives.
 
 Chroma's embedded client is made for one process: a second writer silently loses vectors. A lock file would
 outlive a crash; a lock on an open file goes with the process.
 
 Whatever is open belongs to the process that opened it. A child that was forked from it has the same sockets, locks that
 no one will ever release, and none of the threads: there it is given up at once, before anyone can use it.
+
+A worker is called `machine/process/mark/worker`. The mark tells the boot of the system and the namespaces in which the
+process has its number, and when it began: so neither another container with the same numbers, nor a process that was given
+the number of one that ended, is taken for it. Only Linux tells all that; elsewhere there is no mark, and nothing is certain.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol, Self
+from uuid import uuid4
 from weakref import WeakSet
 
 from remegraph.errors import BackupError
@@ -31,8 +38,10 @@ __all__ = [
     "give_up_at_fork",
     "holder",
     "keep_at_fork",
+    "lives",
     "sync_file",
     "sync_folder",
+    "worker_name",
 ]
 
 if sys.platform == "win32":
@@ -43,6 +52,10 @@ else:
 LOCK_FILE = "owner.lock"
 AFTER_FORK = "Open it in each process, after the fork (in gunicorn's post_fork), or start processes by spawn."
 """The cure for what is used in a process that was forked from the one that opened it."""
+
+_PROC = Path("/proc")
+_BEGAN = 19
+"""Which field after the name of its program tells when a process began, in ticks since boot; see proc(5), stat."""
 
 
 class _Inherited(Protocol):
@@ -235,3 +248,46 @@ def _clear(draft: Path) -> None:
             shutil.rmtree(path)
         elif path.name != LOCK_FILE:
             path.unlink()
+
+
+def worker_name() -> str:
+    """Return a new name for a worker of this process."""
+    place = _place()
+    mark = f"{place}-{_began(os.getpid())}" if place else ""
+    return f"{platform.node()}/{os.getpid()}/{mark}/{uuid4().hex}"
+
+
+def lives(worker: str) -> bool | None:
+    """Return whether the process of a worker lives; nothing where that is not certain from here."""
+    machine, _, told = worker.partition("/")
+    process, _, rest = told.partition("/")
+    place, _, began = rest.partition("/")[0].partition("-")
+    if machine != platform.node() or not began or place != _place():
+        return None
+    try:
+        os.kill(int(process), 0)
+        return _began(int(process)) == int(began)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's, or /proc hides it
+        return None
+
+
+def _place() -> str:
+    """Return a digest of the boot and the namespaces that numbers and times of processes hold in; none where unknown."""
+    try:
+        if str((_PROC / "self").readlink()) != str(os.getpid()):  # this /proc is of another namespace
+            return ""
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii")
+        spaces = _PROC / "self/ns"
+        times = (spaces / "time").readlink() if (spaces / "time").is_symlink() else ""
+        place = f"{boot} {(spaces / 'pid').readlink()} {times}"
+        return blake2b(place.encode(), digest_size=6).hexdigest()
+    except OSError:
+        return ""
+
+
+def _began(process: int) -> int:
+    """Return when a process began."""
+    told = (_PROC / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
+    return int(told.rpartition(")")[2].split()[_BEGAN])

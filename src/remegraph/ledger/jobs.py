@@ -34,8 +34,8 @@ from sqlalchemy.sql.dml import ReturningInsert
 from remegraph.errors import ConflictError
 from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.database import Database
+from remegraph.ledger.files import lives
 from remegraph.ledger.partitions import partition_of
-from remegraph.ledger.processes import lives
 from remegraph.ledger.rows import digest, from_micros, micros, upsert
 from remegraph.ledger.schema import jobs, partitions, summaries, work
 from remegraph.models import BackgroundJob, Block, BlockSummary, Partition, QueueDepth, Work, WorkState

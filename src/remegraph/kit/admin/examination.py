@@ -11,10 +11,9 @@ from remegraph.errors import RemegraphError, VectorIndexError
 from remegraph.kit.components import INDEX
 from remegraph.kit.worker import FOREIGN, KINDS, OnProgress, held_cure, holders
 from remegraph.ledger.checkup import newest
-from remegraph.ledger.files import holder
+from remegraph.ledger.files import holder, lives
 from remegraph.ledger.index.choice import lacking
 from remegraph.ledger.index.chroma import stranded
-from remegraph.ledger.processes import lives
 from remegraph.models import (
     BackgroundJob,
     Check,
