@@ -215,12 +215,14 @@ class Database:
             yield
         finally:
             _SESSIONS.reset(token)
-            session.close()
+            with self._translated():  # the server may have ended it meanwhile
+                session.close()
 
     def away(self) -> None:
         """Give the connection of the session back while something slow is waited for; the next read takes another one."""
         if (session := self._session()) is not None:
-            session.give_back()
+            with self._translated():
+                session.give_back()
 
     def once(self, key: Hashable, query: Callable[[Connection], T], connection: Connection | None = None) -> T:
         """Return what a query gives; within a session it is asked once.
