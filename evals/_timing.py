@@ -5,11 +5,14 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from threading import Barrier
 from typing import TypedDict
 
 import numpy as np
 
-__all__ = ["Stopwatch", "Timing"]
+__all__ = ["Ask", "Stopwatch", "Timing", "loaded"]
 
 
 class Timing(TypedDict):
@@ -47,3 +50,32 @@ class Stopwatch:
             p95=float(np.percentile(walls, 95)),
             cpu=statistics.median(self._cpu[kind]),
         )
+
+
+Ask = Callable[[int], object]
+"""Asks the question with this number."""
+
+
+def loaded(users: int, rounds: int, asking: Callable[[], AbstractContextManager[Ask]]) -> list[float]:
+    """Return the milliseconds that each call takes while so many users call at once, one after the other each.
+
+    Args:
+        users: Each in a thread of its own.
+        rounds: Calls of each.
+        asking: Opens what a user asks with.
+    """
+    together = Barrier(users)
+
+    def one(user: int) -> list[float]:
+        taken: list[float] = []
+        with asking() as ask:
+            ask(user)
+            together.wait()
+            for number in range(rounds):
+                began = time.perf_counter()
+                ask(user * rounds + number)
+                taken.append(1000 * (time.perf_counter() - began))
+        return taken
+
+    with ThreadPoolExecutor(users) as pool:
+        return [each for taken in pool.map(one, range(users)) for each in taken]

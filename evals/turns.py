@@ -53,13 +53,14 @@ from evals._figures import Figure, block, finish
 from evals._limits import RawBucket, raw_ledger
 from evals._pages import how, place
 from evals._talk import PER_MEMORY, Talk, learn
+from evals._timing import Ask, loaded
 from remegraph import AgentMemorySettings, CapturePolicy, ExtractionPolicy, MemoryKit, Scope, Settings
 from remegraph.adapters import MemoryMiddleware
 from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.models import ChangeSet
 from remegraph.testing import FrozenClock, ModelCall, ScriptedChatModel
 
-__all__ = ["Meter", "Prompt", "Session", "beyond", "delays", "loaded", "main", "prompt", "session"]
+__all__ = ["Meter", "Prompt", "Session", "beyond", "delays", "main", "prompt", "session"]
 
 ANN = Scope(user="Ann", agent="remy")
 _CACHE_LEAST, _CACHE_KEPT = 1024, timedelta(minutes=5)
@@ -482,35 +483,6 @@ def _fair(latency: float) -> list[Figure]:
             working.result()
     note = f"{waited:.1f} s, alone {own:.1f} s"
     return [Figure("one block beside two users of 60, two jobs at once / alone", waited / own, 3, unit="x", note=note)]
-
-
-Ask = Callable[[int], object]
-"""Asks the question with this number."""
-
-
-def loaded(users: int, rounds: int, asking: Callable[[], AbstractContextManager[Ask]]) -> list[float]:
-    """Return the milliseconds that each call takes while so many users call at once, one after the other each.
-
-    Args:
-        users: Each in a thread of its own.
-        rounds: Calls of each.
-        asking: Opens what a user asks with.
-    """
-    together = Barrier(users)
-
-    def one(user: int) -> list[float]:
-        taken: list[float] = []
-        with asking() as ask:
-            ask(user)
-            together.wait()
-            for number in range(rounds):
-                began = time.perf_counter()
-                ask(user * rounds + number)
-                taken.append(1000 * (time.perf_counter() - began))
-        return taken
-
-    with ThreadPoolExecutor(users) as pool:
-        return [each for taken in pool.map(one, range(users)) for each in taken]
 
 
 @contextmanager

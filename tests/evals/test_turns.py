@@ -13,7 +13,8 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import HumanMessage
 
 from evals import placement, turns
-from evals.turns import Meter, Prompt, beyond, delays, loaded, notes, prompt, ratios, session
+from evals._timing import loaded
+from evals.turns import Meter, Prompt, beyond, delays, notes, prompt, ratios, session
 from remegraph import MemoryKit, Scope
 from remegraph.adapters import MemoryMiddleware
 from remegraph.testing import FrozenClock
