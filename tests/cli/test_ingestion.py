@@ -87,9 +87,11 @@ def test_the_home_may_stand_before_the_command(run: Run, chat: Path, tmp_path: P
 def test_what_agents_left_to_the_background_is_done_on_demand(run: Run, tmp_path: Path) -> None:
     """A process that ended too soon left work in the queue; a cron job does it, for all users."""
     settings = Settings(home=tmp_path / "home", agent=EACH_TURN)
-    with MemoryKit.open(settings=settings, model=None, embedder=None) as kit, kit.context.background.aside():
+    kit = MemoryKit.open(settings=settings, model=None, embedder=None)
+    with kit.context.background.aside():  # until it is closed: between the two the background would begin
         for user in ("ann", "bob"):
             kit.capture([*TURNS[:2]], scope=Scope(user=user))
+        kit.close()
     result = run("work", "drain", "--json")
     assert result.exit_code == 0, result.output
     assert len(json.loads(result.stdout)["blocks"]) == 2
