@@ -124,7 +124,7 @@ def test_what_agents_touch_knows_no_database(folder: str) -> None:
 
 
 _HELD = {
-    "modules": 228,
+    "modules": 226,
     "modules imported by one other only": 51,
     "modules ending in -ing": 5,
     "imports inside functions": 37,
@@ -135,7 +135,7 @@ _HELD = {
 }
 """What was reached of the goals in docs/house.md, or the best so far: a change may lower a number here, and raises none."""
 
-_CROWDED = {"ledger": 29}
+_CROWDED = {"ledger": 26}
 """Packages with more than 25 modules, likewise; none may join them."""
 
 

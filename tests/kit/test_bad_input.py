@@ -423,7 +423,7 @@ def test_a_ledger_that_cannot_be_reached_is_named(tmp_path: Path, options: dict[
 HOLD = """
 import sys
 from pathlib import Path
-from remegraph.ledger.files import IndexOwner
+from remegraph.files import IndexOwner
 print(IndexOwner.acquire(Path(sys.argv[1])) is not None, flush=True)
 sys.stdin.read()
 """

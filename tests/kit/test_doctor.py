@@ -14,10 +14,10 @@ import pytest
 from sqlalchemy import create_engine
 
 from remegraph import MemoryKit, Message, Settings
+from remegraph.files import IndexOwner
+from remegraph.kit.admin import doctor
 from remegraph.kit.admin.doctor import diagnose
-from remegraph.ledger import checkup
 from remegraph.ledger.database import Database
-from remegraph.ledger.files import IndexOwner
 from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.ledger.journal import add_key
 from remegraph.models import Diagnosis
@@ -305,7 +305,7 @@ def test_little_room_is_told_before_there_is_none(
     look: Callable[..., Diagnosis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk is the one fault that can be seen coming."""
-    monkeypatch.setattr(checkup, "_ROOM", 1 << 62)
+    monkeypatch.setattr(doctor, "_ROOM", 1 << 62)
     assert told(look()) == [("disk", "warning", False)]
 
 

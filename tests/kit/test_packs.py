@@ -26,8 +26,8 @@ from remegraph.demo import ANN as PERSON
 from remegraph.demo import XIAOLIN, play
 from remegraph.errors import PackError
 from remegraph.failpoints import listen
+from remegraph.files import alone
 from remegraph.kit import OpenOptions
-from remegraph.ledger.files import alone
 from remegraph.mek.items import SigningKey
 from remegraph.models import Memory, PackKind, Progress
 from remegraph.packs import contents

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from remegraph.ledger.files import IndexOwner
+from remegraph.files import IndexOwner
 
 HOLD = """
 import sys
 from pathlib import Path
-from remegraph.ledger.files import IndexOwner
+from remegraph.files import IndexOwner
 print(IndexOwner.acquire(Path(sys.argv[1])) is not None, flush=True)
 sys.stdin.read()
 """

@@ -10,7 +10,7 @@ import pytest
 
 from remegraph.errors import InputError, NotFoundError
 from remegraph.ledger.archive import Archive
-from remegraph.ledger.grants import GrantBook
+from remegraph.ledger.permissions import GrantBook
 from remegraph.models import Grant, Partition, Scope, Topic
 from tests.ledger.conftest import Ledger, create, following
 

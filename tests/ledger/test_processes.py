@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from remegraph.ledger.files import lives, worker_name
+from remegraph.files import lives, worker_name
 
 pytestmark = [
     pytest.mark.requirement("X3"),
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells"),
 ]
 
-NAME = "from remegraph.ledger.files import worker_name as name; print(name(), flush=True); input()"
+NAME = "from remegraph.files import worker_name as name; print(name(), flush=True); input()"
 
 
 def test_a_process_lives_until_it_is_killed() -> None:

@@ -26,13 +26,13 @@ from uuid import uuid4
 import chromadb  # noqa: F401 - the labourers need it
 
 from remegraph import MemoryKit, failpoints
+from remegraph.files import IndexOwner
 from remegraph.kit import (
     OpenOptions,
     components,  # noqa: F401 - likewise
 )
 from remegraph.ledger.archive import Archive
 from remegraph.ledger.database import Database
-from remegraph.ledger.files import IndexOwner
 from remegraph.ledger.index.chroma import ChromaIndex
 from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.ledger.index.guard import GuardedIndex

@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from remegraph import MemoryKit, Message, Scope, Settings
 from remegraph.errors import IndexOwnedError
-from remegraph.ledger.files import IndexOwner
+from remegraph.files import IndexOwner
 from remegraph.ledger.schema import injections, metadata, reviews, tool_calls
 from remegraph.models import Reading, Review, Subject
 from remegraph.testing import FrozenClock, InMemoryVectorIndex

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from remegraph.engine.retrieval.search import Searcher
 from remegraph.errors import ConflictError
-from remegraph.ledger.consent import is_shared
+from remegraph.ledger.permissions import is_shared
 from remegraph.models import (
     LIVE,
     ChangeSet,

@@ -10,7 +10,7 @@ from remegraph.engine.extractive import ExtractiveThinker
 from remegraph.engine.forget_phrases import Telltales, clauses, telling_sentences
 from remegraph.engine.routes import at_home
 from remegraph.engine.summary_tasks import DigestTask, Meter
-from remegraph.ledger.consent import is_shared
+from remegraph.ledger.permissions import is_shared
 from remegraph.models import (
     FORGOTTEN,
     Block,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from remegraph.engine.frame import shows_recalled
 from remegraph.errors import ConflictError, ConsensusError, InputError, NotFoundError
 from remegraph.governance.versions import ends
-from remegraph.ledger.consent import WITNESSES, borne_out, doubt, is_shared, says, standing
+from remegraph.ledger.permissions import WITNESSES, borne_out, doubt, is_shared, says, standing
 from remegraph.models import (
     ChangeSet,
     Endorsement,

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from remegraph.engine.retrieval.hits import known_by
 from remegraph.errors import InputError, NotFoundError
 from remegraph.ledger.archive import Archive
-from remegraph.ledger.grants import GrantBook
+from remegraph.ledger.permissions import GrantBook
 from remegraph.models import (
     FORGOTTEN,
     Archaeology,

@@ -19,9 +19,9 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from remegraph.errors import CancelledError, RemegraphError, SchemaTooNewError, SchemaTooOldError, SetupError
+from remegraph.files import give_up_at_fork
 from remegraph.kit.health import Health, LifeSign
 from remegraph.kit.worker import FOREIGN, Duty, Worker
-from remegraph.ledger.files import give_up_at_fork
 from remegraph.ports import Clock, Job
 from remegraph.settings import Settings
 

@@ -27,6 +27,7 @@ from remegraph.engine.salience import Purpose
 from remegraph.engine.summarizer import Tools, build_summarizer
 from remegraph.engine.summary_tasks import Meter
 from remegraph.errors import IndexOwnedError, MissingExtraError, SetupError
+from remegraph.files import IndexOwner
 from remegraph.importers.views import OffRecord, Recent
 from remegraph.kit.health import gauges, pseudonym
 from remegraph.kit.providers import Thinkers
@@ -38,8 +39,6 @@ from remegraph.ledger.backup import settle_copy
 from remegraph.ledger.connections import lacks_ledger, ledger_url
 from remegraph.ledger.database import Database
 from remegraph.ledger.erasure import Eraser
-from remegraph.ledger.files import IndexOwner
-from remegraph.ledger.grants import GrantBook
 from remegraph.ledger.index.choice import chosen, settle_index
 from remegraph.ledger.index.chroma import ChromaIndex, stranded
 from remegraph.ledger.index.guard import GuardedIndex, IndexFolder, recorded
@@ -47,6 +46,7 @@ from remegraph.ledger.index.pgvector import PgvectorIndex
 from remegraph.ledger.index.projection import VectorProjection
 from remegraph.ledger.jobs import Stamps
 from remegraph.ledger.journal import KeyRing, add_key, keys_in
+from remegraph.ledger.permissions import GrantBook
 from remegraph.ledger.store_items import ItemStore
 from remegraph.ledger.tenants import Tenants
 from remegraph.mek.absorption import Absorber

@@ -15,7 +15,7 @@ from remegraph.kit.context import Context, Facade, twin
 from remegraph.kit.validation import actor_of, check_numbers, check_text, check_times, required
 from remegraph.kit.write_buffers import ReviewBuffer
 from remegraph.ledger.archive import Archive
-from remegraph.ledger.grants import GrantBook
+from remegraph.ledger.permissions import GrantBook
 from remegraph.models import (
     LIVE,
     Block,

@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from remegraph.errors import CancelledError, LedgerUnavailableError, RateLimitError
-from remegraph.ledger.files import worker_name
+from remegraph.files import worker_name
 from remegraph.models import BackgroundJob, Partition, Progress, Scope, SummaryReport, Usage
 from remegraph.ports import Job, Outcome
 

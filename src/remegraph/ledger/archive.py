@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from remegraph.errors import ErasedError
 from remegraph.failpoints import failpoint
 from remegraph.ledger import blocks as block_rows
-from remegraph.ledger import consent, jobs, usage
+from remegraph.ledger import jobs, permissions, usage
 from remegraph.ledger import memories as memory_rows
 from remegraph.ledger import messages as message_rows
 from remegraph.ledger import partitions as partition_rows
@@ -758,7 +758,7 @@ class Archive(UsageLog):
     ) -> tuple[Endorsement, ...]:
         """Return what was said on proposals, oldest first; on all of these partitions unless some are named."""
         with self.database.read() as connection:
-            return consent.endorsements_of(connection, partition_rows.known(connection, partitions), proposal_ids)
+            return permissions.endorsements_of(connection, partition_rows.known(connection, partitions), proposal_ids)
 
     def pulse(self, scope: Scope) -> Mapping[Partition, Pulse]:
         """Return the partitions that the scope may read, its own first, each with how far it has come.

@@ -17,9 +17,9 @@ from uuid import uuid4
 from sqlalchemy import Connection, Row, select, update
 
 from remegraph.errors import SetupError
+from remegraph.files import sync_folder
 from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.database import Database
-from remegraph.ledger.files import sync_folder
 from remegraph.ledger.index import fulltext
 from remegraph.ledger.index.fulltext import LayoutCache
 from remegraph.ledger.rows import chunks, insert_rows

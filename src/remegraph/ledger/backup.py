@@ -27,11 +27,11 @@ from sqlalchemy import Connection, select, text
 
 from remegraph.errors import BackupError, CancelledError, SetupError
 from remegraph.failpoints import failpoint
+from remegraph.files import drafted, sync_file, sync_folder
 from remegraph.ledger import attachments, migrations
 from remegraph.ledger.attachments import BlobFolder
 from remegraph.ledger.connections import LEDGER
 from remegraph.ledger.database import EVERYBODY, Database
-from remegraph.ledger.files import drafted, sync_file, sync_folder
 from remegraph.ledger.index import placement
 from remegraph.ledger.index.vectors import mark_everything
 from remegraph.ledger.journal import KEY_FILE as KEY

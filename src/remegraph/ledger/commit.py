@@ -16,10 +16,10 @@ from remegraph.failpoints import failpoint
 from remegraph.ledger import blocks, evidence, jobs, usage, withheld
 from remegraph.ledger import memories as memory_rows
 from remegraph.ledger import partitions as partition_rows
-from remegraph.ledger.consent import Consent
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import fulltext, vectors
 from remegraph.ledger.journal import HEAD, Entry, Heads, Journal, heads_of
+from remegraph.ledger.permissions import Consent
 from remegraph.ledger.rows import chunks, insert_rows, micros, upsert
 from remegraph.ledger.schema import (
     links,

@@ -23,9 +23,9 @@ from sqlalchemy import (
 from sqlalchemy.pool import StaticPool
 
 from remegraph.errors import LedgerUnavailableError, OutcomeUnknownError, RemegraphError, SetupError
+from remegraph.files import AFTER_FORK, alone, give_up_at_fork, keep_at_fork
 from remegraph.ledger import migrations
 from remegraph.ledger.connections import INHERITED, Heartbeat, engine_of, file_of
-from remegraph.ledger.files import AFTER_FORK, alone, give_up_at_fork, keep_at_fork
 from remegraph.settings import PoolPolicy, without_passwords
 from remegraph.telemetry import event
 

@@ -32,9 +32,9 @@ from sqlalchemy import (
 from sqlalchemy.sql.dml import ReturningInsert
 
 from remegraph.errors import ConflictError
+from remegraph.files import lives
 from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.database import Database
-from remegraph.ledger.files import lives
 from remegraph.ledger.partitions import partition_of
 from remegraph.ledger.rows import digest, from_micros, micros, upsert
 from remegraph.ledger.schema import jobs, partitions, summaries, work

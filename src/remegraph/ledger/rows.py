@@ -12,10 +12,11 @@ from typing import TypeVar
 from sqlalchemy import Connection, Table, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from remegraph.ledger.schema import metadata, seals
+from remegraph.ledger.schema import events, messages, metadata, seals
 
 __all__ = [
-    "chunks", "counts", "day_of", "digest", "from_micros", "insert_rows", "micros", "minute_of", "offset_seconds", "upsert",
+    "chunks", "counts", "day_of", "digest", "from_micros", "insert_rows", "micros", "minute_of", "newest",
+    "offset_seconds", "upsert",
 ]  # fmt: skip
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -112,3 +113,9 @@ def counts(connection: Connection, partition_ids: Collection[int] | None = None)
             query = query.where(table.c.partition_id.in_(list(partition_ids)))
         counted[name] = connection.execute(query).scalar_one()
     return counted
+
+
+def newest(connection: Connection) -> datetime | None:
+    """Return when the newest row of a ledger was recorded; none where there is none."""
+    times = [connection.execute(select(func.max(at))).scalar() for at in (messages.c.recorded_at, events.c.time)]
+    return max((from_micros(time) for time in times if time is not None), default=None)

@@ -34,7 +34,7 @@ from remegraph.text.sentences import summary_of
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive
-    from remegraph.ledger.grants import GrantBook
+    from remegraph.ledger.permissions import GrantBook
 
 __all__ = [
     "OVERFETCH",

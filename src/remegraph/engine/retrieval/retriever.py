@@ -69,7 +69,7 @@ from remegraph.settings import RecallPolicy, SharingPolicy
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive
-    from remegraph.ledger.grants import GrantBook
+    from remegraph.ledger.permissions import GrantBook
 
 __all__ = ["Retriever", "build_retriever"]
 

@@ -41,7 +41,7 @@ from remegraph.text.tokens import query_tokens, token_counts
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive
-    from remegraph.ledger.grants import GrantBook
+    from remegraph.ledger.permissions import GrantBook
 
 __all__ = ["Borrower", "TopicAgent", "as_asked", "heard", "look_back"]
 

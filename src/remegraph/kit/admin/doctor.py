@@ -5,6 +5,9 @@ The schema is brought up to date by whoever may change tables, before those come
 
 from __future__ import annotations
 
+import os
+import shutil
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -13,7 +16,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from remegraph.errors import EmbedderMismatchError, JournalKeyError, RemegraphError, SchemaTooOldError
+from remegraph.errors import EmbedderMismatchError, JournalKeyError, RemegraphError, SchemaTooOldError, SetupError
 from remegraph.kit.admin import folder_path
 from remegraph.kit.admin.examination import Seen, mended
 from remegraph.kit.components import courier_of, make_home
@@ -21,14 +24,14 @@ from remegraph.kit.kit import FROM_SETTINGS, MemoryKit, _FromSettings
 from remegraph.kit.providers import as_embedder
 from remegraph.kit.worker import OnProgress
 from remegraph.ledger import migrations
-from remegraph.ledger.backup import inspect, restore
-from remegraph.ledger.checkup import examine_folder, examine_key, examine_ledger, newest, recorded_embedder
+from remegraph.ledger.backup import inspect, problems, restore
 from remegraph.ledger.connections import lacks_ledger, ledger_url
 from remegraph.ledger.database import Database
-from remegraph.ledger.index import choice
+from remegraph.ledger.index import choice, embedders
 from remegraph.ledger.journal import KEY_FILE
+from remegraph.ledger.rows import newest
 from remegraph.models import Backup, Check, Diagnosis, Finding, Migration, MigrationStep
-from remegraph.settings import AgentMemorySettings, Settings
+from remegraph.settings import AgentMemorySettings, Settings, open_to_others
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = ["diagnose", "inspect_backup", "migrate", "restore_backup"]
 
+_ROOM = 100 * 2**20  # less than this, and a busy agent fills it within days
+_NO_ROOM = 10 * 2**20
 _OUTSIDE: tuple[Check, ...] = ("home", "disk", "key", "ledger", "schema")
 
 
@@ -96,7 +101,7 @@ def _outside(settings: Settings) -> Iterator[Seen]:
     """Look at the files, without opening a kit; stop where nothing more can be seen."""
     home = settings.home.expanduser()
     if settings.ledger_url is None:
-        found = list(examine_folder(home))
+        found = list(_examine_folder(home))
         if not any(each.check == "home" for each in found) and lacks_ledger(home):
             cure = "Restore a backup (remegraph backup restore); an empty ledger is made when something is recorded."
             found.append(Finding(check="ledger", severity="error", what=f"{home} has no ledger.", cure=cure))
@@ -105,13 +110,81 @@ def _outside(settings: Settings) -> Iterator[Seen]:
             return
     url = ledger_url(settings)
     with closing(Database.as_it_is(url)) as database:
-        found = list(examine_ledger(database))
+        found = list(_examine_ledger(database))
         yield from ((each, (lambda: _upgrade(url)) if each.fixable else None) for each in found)
         if found or settings.journal_key:
             return
         key = home / KEY_FILE
-        for each in examine_key(home, sealed=newest(database) is not None):
+        with database.read() as connection:
+            sealed = newest(connection) is not None
+        for each in _examine_key(home, sealed=sealed):
             yield each, (lambda: _close_to_others(key)) if each.fixable else None
+
+
+def _examine_folder(home: Path) -> Iterator[Finding]:
+    """Look at the folder of a home, and how much room it has."""
+    if not home.is_dir():
+        cure = "Record something first (remegraph ingest FILE), or name another folder with --home."
+        yield Finding(check="home", severity="error", what=f"There is no memory in {home}.", cure=cure)
+        return
+    if not os.access(home, os.R_OK | os.W_OK | os.X_OK):
+        yield Finding(
+            check="home", severity="error", what=f"{home} cannot be written.", cure="Make it yours: chown, chmod u+rwx."
+        )
+    free = shutil.disk_usage(home).free
+    if free < _ROOM:
+        yield Finding(
+            check="disk",
+            severity="error" if free < _NO_ROOM else "warning",
+            what=f"The disk of {home} has {free >> 20} MB left.",
+            cure="Free some space: when none is left, nothing new is remembered; recall goes on.",
+        )
+
+
+def _examine_key(home: Path, *, sealed: bool) -> Iterator[Finding]:
+    """Look at the file of the journal's key; `sealed`: whether there is a journal that it has sealed."""
+    path = home / KEY_FILE
+    if not path.exists():
+        if sealed:
+            yield Finding(
+                check="key",
+                severity="error",
+                what=f"The key of the journal, {path}, is missing: nobody can tell whether the journal was rewritten.",
+                cure=JournalKeyError.cure,
+            )
+    elif open_to_others(path):
+        yield Finding(
+            check="key",
+            severity="warning",
+            what=f"Others may read the key of the journal, {path}: whoever has it can write a journal that fits.",
+            cure=f"chmod 600 {path}",
+            fixable=True,
+        )
+
+
+def _examine_ledger(database: Database) -> Iterator[Finding]:
+    """Look at the pages of a ledger, what its rows refer to, and its schema; stop at the first error."""
+    try:
+        with database.read() as connection:
+            source = connection.connection.driver_connection
+            problem = problems(source) if isinstance(source, sqlite3.Connection) else ""
+            current = not problem and migrations.is_current(connection)
+    except SetupError as error:
+        yield Finding(check="ledger", severity="error", what=error.what, cure=error.cure)
+        return
+    except sqlite3.Error as error:
+        problem, current = str(error), False
+    if problem:
+        cure = "Restore a backup (remegraph backup restore), or salvage the file with `sqlite3 FILE .recover`."
+        yield Finding(check="ledger", severity="error", what=f"The ledger is damaged: {problem}.", cure=cure)
+    elif not current:
+        yield Finding(
+            check="schema",
+            severity="warning",
+            what="The ledger is of an earlier release; what follows is examined once it is brought up to date.",
+            cure="Take a backup, then open it once with this release.",
+            fixable=True,
+        )
 
 
 def _upgrade(url: str) -> str:
@@ -128,18 +201,18 @@ def _embedder(
     settings: Settings, chosen: Embedder | Embeddings | str | None
 ) -> tuple[Embedder | None, Sequence[Finding]]:
     """Return an embedder that the ledger can be opened with, and why it is not the chosen one, if so."""
-    with closing(Database.as_it_is(ledger_url(settings))) as database:
-        recorded = recorded_embedder(database)
+    with closing(Database.as_it_is(ledger_url(settings))) as database, database.read() as connection:
+        recorded = embedders.current(connection)
     try:
         made = as_embedder(chosen)
-        if recorded in (None, (made.name, made.dimension)):
+        if recorded is None or (recorded.name, recorded.dimension) == (made.name, made.dimension):
             return made, ()
-        what = f"The ledger's vectors come from {recorded[0]}, and the settings name {made.name}."
+        what = f"The ledger's vectors come from {recorded.name}, and the settings name {made.name}."
         cure = "Open with the recorded one, or change over: kit.admin.reindex() on a kit opened with options=OpenOptions(reindex=True)."
     except RemegraphError as error:
         what, cure = f"The embedder cannot be used: {error.what}", error.cure
     found = Finding(check="embedder", severity="error", what=what, cure=cure)
-    return (None if recorded is None else _StandIn(*recorded)), [found]
+    return (None if recorded is None else _StandIn(recorded.name, recorded.dimension)), [found]
 
 
 class _StandIn:

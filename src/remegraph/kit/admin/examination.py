@@ -8,12 +8,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
 from remegraph.errors import RemegraphError, VectorIndexError
+from remegraph.files import holder, lives
 from remegraph.kit.components import INDEX
 from remegraph.kit.worker import FOREIGN, KINDS, OnProgress, held_cure, holders
-from remegraph.ledger.checkup import newest
-from remegraph.ledger.files import holder, lives
 from remegraph.ledger.index.choice import lacking
 from remegraph.ledger.index.chroma import stranded
+from remegraph.ledger.rows import newest
 from remegraph.models import (
     BackgroundJob,
     Check,
@@ -231,7 +231,8 @@ def _unread(parts: Parts) -> Iterator[Seen]:
 
 def _clock(parts: Parts) -> Iterator[Seen]:
     """Look whether the ledger knows a later time than this machine does."""
-    last, now = newest(parts.archive.database), parts.clock()
+    with parts.archive.database.read() as connection:
+        last, now = newest(connection), parts.clock()
     if last is not None and last > now + _SKEW:
         what = (
             f"The newest record is of {last:%Y-%m-%d %H:%M} UTC, which is {last - now} ahead of this machine's clock."

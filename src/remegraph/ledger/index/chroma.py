@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 from remegraph.errors import SetupError, VectorIndexError
-from remegraph.ledger.files import AFTER_FORK, give_up_at_fork
+from remegraph.files import AFTER_FORK, give_up_at_fork
 from remegraph.ledger.index.breaker import CircuitBreaker
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from sqlalchemy import select
 
 from remegraph.errors import VectorIndexError
 from remegraph.failpoints import failpoint
+from remegraph.files import AFTER_FORK, IndexOwner
 from remegraph.ledger.database import EVERYBODY, Database
-from remegraph.ledger.files import AFTER_FORK, IndexOwner
 from remegraph.ledger.index.chroma import ChromaIndex, persistent
 from remegraph.ledger.index.probe import Prober, segments
 from remegraph.ledger.rows import upsert
