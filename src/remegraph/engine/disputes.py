@@ -6,10 +6,10 @@ of a slot replaces the earlier one of the same source; what else is at odds is k
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from remegraph.engine.retrieval.search import Searcher
 from remegraph.errors import ConflictError
@@ -43,7 +43,7 @@ from remegraph.models.supersession import (
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive
 
-__all__ = ["UPDATE", "Disputes"]
+__all__ = ["ATTEMPTS", "UPDATE", "Disputes", "repeated"]
 
 UPDATE = "update"
 """The action of a change that states outright what a memory says from now on."""
@@ -51,11 +51,36 @@ UPDATE = "update"
 _LOOKED_AT = 8
 """Memories that an item of the protocol is held against: those that share most words with it."""
 
-_ATTEMPTS = 4
-"""How often a change is compared again because a memory that it touches changed meanwhile."""
+ATTEMPTS = 4
+"""How often a change is decided on because another one came first."""
 
 _TOLD: frozenset[LinkType] = frozenset({*CONTRARY, "supersedes", "settled"})
 """Links by which a change says itself what two memories are to each other."""
+
+
+Done = TypeVar("Done")
+
+
+def repeated(
+    act: Callable[[], Done], *, again: Callable[[ConflictError], bool] | None = None, lost: ConflictError | None = None
+) -> Done:
+    """Do what looks at memory and then commits; do it again where another change came first, unless that is in vain.
+
+    Args:
+        act: Does it.
+        again: Whether a conflict may come right by another look; any may, unless given.
+        lost: What is raised after the last attempt, in place of its conflict.
+    """
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return act()
+        except ConflictError as conflict:
+            if again is not None and not again(conflict):
+                raise
+    try:
+        return act()
+    except ConflictError as conflict:
+        raise lost or conflict from None
 
 
 class Disputes:
@@ -71,17 +96,14 @@ class Disputes:
         Raises:
             ConflictError: Records that the change itself names changed, or a twin appeared.
         """
-        named = {change.memory.memory_id for change in changes.changes}
-        for _ in range(_ATTEMPTS - 1):
+        named, weighed = _ids(changes), changes
+
+        def act() -> tuple[ChangeSet, Receipt]:
+            nonlocal weighed
             weighed = self.weigh(changes)
-            added = {change.memory.memory_id for change in weighed.changes} - named
-            try:
-                return weighed, self._archive.commit(weighed)
-            except ConflictError as conflict:
-                if not added.issuperset(conflict.records):
-                    raise
-        weighed = self.weigh(changes)
-        return weighed, self._archive.commit(weighed)
+            return weighed, self._archive.commit(weighed)
+
+        return repeated(act, again=lambda conflict: (_ids(weighed) - named).issuperset(conflict.records))
 
     def weigh(self, changes: ChangeSet) -> ChangeSet:
         """Return a change with what follows from it.
@@ -364,6 +386,10 @@ class _Weighing:
 
     def _link(self, link: Link) -> None:
         self.links.setdefault((link.source_id, link.type, link.target_id), link)
+
+
+def _ids(changes: ChangeSet) -> set[str]:
+    return {change.memory.memory_id for change in changes.changes}
 
 
 def _begins(change: MemoryChange) -> bool:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from remegraph.engine.disputes import Disputes
+from remegraph.engine.disputes import ATTEMPTS, Disputes
 from remegraph.engine.forget_phrases import FORGET_TOOL, Telltales, telling_sentences
 from remegraph.engine.removal import Removal, Removals, Words, left_of, phrases_of, tells_of, unquoted, whole
 from remegraph.engine.retrieval.search import Searcher
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive
 
 __all__ = ["Forgetting", "Retraction"]
-
-_ATTEMPTS = 4
-"""How often a change is planned again because another one came first."""
 
 _WAITED: frozenset[Status] = frozenset({"proposed", "quarantined"})
 """The statuses of refused memories, which are not forgotten: approving them is another matter."""
@@ -111,7 +108,7 @@ class Retraction:
             ConflictError: Other changes came first, again and again.
         """
         mine = own(self._archive.visible(scope), scope, self._settings.trust_boundary)
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             root = self._head(mine, memory_id)
             if root.status == FORGOTTEN:
                 return Forgotten(memory=root, done=True)
@@ -215,7 +212,7 @@ class Retraction:
         Raises:
             ConflictError: Other changes came first, again and again.
         """
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             held = self._archive.messages([partition], ids=list(message_ids))
             shown = [row for row in held if all(note.reason != reason for note in row.withheld)]
             plan = replace(self._removals.of_messages(partition, whole(held), reason), words=whole(shown))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from remegraph.engine.disputes import Disputes
+from remegraph.engine.disputes import ATTEMPTS, Disputes
 from remegraph.engine.frame import holds_recalled, shows_recalled
 from remegraph.engine.origin import Heard, commands
 from remegraph.engine.retrieval.search import Searcher
@@ -236,9 +236,6 @@ def _targets(committed: ChangeSet, kind: LinkType) -> tuple[str, ...]:
 _HEARD = 60
 """The newest messages that a model's statement is held against."""
 
-_ATTEMPTS = 4
-"""How often a change is decided again because another one came first."""
-
 _LOOKED_AT = 32
 """Memories that a statement is compared with, by words and by vectors each."""
 
@@ -283,7 +280,7 @@ class MemoryWriter:
         statement = self._statement(candidate)
         rivals: tuple[Memory, ...] = ()
         stated: Stated | None = None
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             known, degraded = self._known(candidate, shelf, rivals)
             if not candidate.believed and (told := _told(candidate, known)):
                 return SaveResult(outcome="refused", reason=told, degraded=degraded)

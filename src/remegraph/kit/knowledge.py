@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from langgraph.store.base import BaseStore
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from remegraph.engine.disputes import repeated
 from remegraph.engine.routes import home
-from remegraph.errors import CancelledError, ConflictError, ErasedError, InputError, ScopeError
+from remegraph.errors import CancelledError, ErasedError, InputError, ScopeError
 from remegraph.governance import decisions
 from remegraph.importers.memories import Importing, read_langmem, read_mem0, read_values, store_items
 from remegraph.kit.context import ALONE, Context, Facade, twin
@@ -306,9 +307,6 @@ BATCH = 100
 _SAID = ("content", "tags", "record")
 """Fields of a record that are free text."""
 
-_ATTEMPTS = 4
-"""How often a batch is tried again because other changes came first."""
-
 Whose = Scope | Callable[[ForeignMemory], Scope]
 
 
@@ -434,8 +432,9 @@ class Imports(Facade):
         """Take new records in, all at once; without those that were erased here, which stay so."""
         if not news:
             return
+        parts = self._parts()
         try:
-            created = self._committed(importing, news)
+            _, receipt = repeated(lambda: parts.disputes.commit(importing.change(news, parts.clock())))
         except ErasedError:
             if len(news) == 1:
                 importing.erased += 1
@@ -444,18 +443,8 @@ class Imports(Facade):
             self._commit(importing, news[:middle])
             self._commit(importing, news[middle:])
         else:
-            importing.created += created
-            importing.corroborated += len(news) - created
-
-    def _committed(self, importing: Importing, news: Sequence[ForeignMemory]) -> int:
-        """Commit new records; return how many memories they made."""
-        parts = self._parts()
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                return parts.disputes.commit(importing.change(news, parts.clock()))[1].created
-            except ConflictError:
-                continue  # a label was taken, or a memory changed, between our look and our write
-        return parts.disputes.commit(importing.change(news, parts.clock()))[1].created
+            importing.created += receipt.created
+            importing.corroborated += len(news) - receipt.created
 
 
 def _values(source: object) -> Iterator[Any]:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from remegraph.errors import ConflictError, InputError
+from remegraph.engine.disputes import repeated
+from remegraph.errors import InputError
 from remegraph.governance.consensus import Consensus
 from remegraph.kit.context import Facade, twin
 from remegraph.kit.validation import acting, check_choice, check_numbers, check_text, check_times, required
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from remegraph.models import ChangeSet
 
 __all__ = ["Sharing"]
-
-_ATTEMPTS = 4
-"""How often an act is weighed again because another one came first."""
 
 
 class Sharing(Facade):
@@ -287,13 +285,6 @@ class Sharing(Facade):
 
     def _done(self, proposal_id: str, scope: Scope, act: Callable[[Consensus], ChangeSet]) -> Proposal:
         """Commit what an act changes; where another came first, weigh it again."""
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                self._parts().disputes.commit(act(self._consensus(scope)))
-            except ConflictError:
-                if attempt == _ATTEMPTS:
-                    raise
-            else:
-                break
+        repeated(lambda: self._parts().disputes.commit(act(self._consensus(scope))))
         self._follow()
         return self._consensus(scope).get(proposal_id)

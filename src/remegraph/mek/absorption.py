@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from remegraph.engine.disputes import UPDATE, Disputes
+from remegraph.engine.disputes import ATTEMPTS, UPDATE, Disputes, repeated
 from remegraph.engine.redaction import Redactor
 from remegraph.engine.routes import at_home, own
 from remegraph.engine.statements import Stated, check_statement, closing, state
@@ -158,9 +158,6 @@ _Commit = Callable[[ChangeSet], tuple[ChangeSet, Receipt]]
 _Near = Callable[[Partition, Sequence[str], int], Sequence[Sequence[Memory]]]
 """Returns, for each text, the live memories of a partition that share most words with it; see `Searcher.worded`."""
 
-_ATTEMPTS = 4
-"""Attempts at a change while others come first."""
-
 _LOOKED_AT = 8
 """Memories that an offer is compared with."""
 
@@ -185,7 +182,7 @@ class Absorber:
         """
         offers = [each.redacted(self.redactor) for each in offers]
         rivals: tuple[Memory, ...] = ()
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             candidates = self._read(offers, said_in, lives_in)
             verdicts = weigh(candidates, self._known(candidates, said_in, lives_in, rivals))
             writing = [verdict for verdict in verdicts if verdict.writes]
@@ -362,8 +359,11 @@ class ItemWriter:
             ConflictError: Other changes came first, again and again, or another memory says the same.
         """
         check_statement(sentence(item.content), importance_of(item.importance))
-        statement_id, stated = self.new_id(), None
-        for _ in range(_ATTEMPTS):
+        statement_id = self.new_id()
+        stated: Stated | None = None
+
+        def act() -> Memory:
+            nonlocal stated
             old = self.known(item.memory_id, scope)
             if old is None:
                 raise NotFoundError(f"There is no memory {item.memory_id!r} here.")
@@ -373,12 +373,10 @@ class ItemWriter:
             if new == old and not links:
                 return old
             stated = stated or self._state(new, item, statement_id, scope)
-            try:
-                committed, _ = self.disputes.commit(self._change(old, new, links, stated, scope))
-            except ConflictError:
-                continue
+            committed, _ = self.disputes.commit(self._change(old, new, links, stated, scope))
             return committed.changes[0].memory
-        raise ConflictError([item.memory_id], "Read it again, and update it then.")
+
+        return repeated(act, lost=ConflictError([item.memory_id], "Read it again, and update it then."))
 
     def _revised(self, old: Memory, item: MemoryItem, scope: Scope) -> tuple[Memory, tuple[Link, ...]]:
         """Return a memory as it shall be, and the links that it has not yet."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from remegraph.engine.disputes import Disputes
+from remegraph.engine.disputes import Disputes, repeated
 from remegraph.engine.frame import shows_recalled
 from remegraph.engine.routes import as_known, own
 from remegraph.engine.slices import cut
@@ -42,10 +42,6 @@ if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive
 
 __all__ = ["Attempt", "SkillWriter"]
-
-
-_ATTEMPTS = 4
-"""How often a change is decided again because another one came first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +117,18 @@ class SkillWriter:
         """
         check_skill(skill, self.by_name(scope))
         stated: Stated | None = None
-        for _ in range(_ATTEMPTS):
+
+        def act() -> Memory:
+            nonlocal stated
             old = self._head(skill, scope)
             new = _next(skill, old)
             if old is not None and old.live and old.payload == workflow(new):
                 return old
             stated = stated or self._state(skill, old, scope)
             origin = _Origin((stated.evidence,), (stated.block.block_id,), 1.0, scope.agent or "operator", stated)
-            try:
-                return self._commit(self._memory(new, old, scope, origin, "active"), scope, origin)
-            except ConflictError:
-                continue
-        raise ConflictError([_id(skill, scope)], "Add it again.")
+            return self._commit(self._memory(new, old, scope, origin, "active"), scope, origin)
+
+        return repeated(act, lost=ConflictError([_id(skill, scope)], "Add it again."))
 
     def attempt(self, thread: str, task: str, scope: Scope) -> Attempt:
         """Read a run off a thread: the messages that name the task, or all if none does; recalled memory left out.
@@ -181,7 +177,8 @@ class SkillWriter:
         evidence, block_ids = self._sources(attempt, scope.partition())
         origin = _Origin(evidence, block_ids, attempt.trust, extractor)
         status: Status = "quarantined" if attempt.doubt else "active"
-        for _ in range(_ATTEMPTS):
+
+        def act() -> Learned:
             old = self._head(skill, scope)
             if old is not None and old.status == FORGOTTEN and (refusal := _refusal(old, attempt.doubt)):
                 return Learned(outcome="refused", reason=refusal)
@@ -191,14 +188,12 @@ class SkillWriter:
                     return Learned(outcome="unchanged", skill=new, memory=old, reason="It is known as it is.")
                 if refusal := _refusal(old, attempt.doubt):
                     return Learned(outcome="refused", reason=refusal)
-            try:
-                memory = self._commit(self._memory(new, old, scope, origin, status), scope, origin)
-            except ConflictError:
-                continue
+            memory = self._commit(self._memory(new, old, scope, origin, status), scope, origin)
             outcome: Literal["new", "changed"] = "changed" if old else "new"
             reason = f"{attempt.doubt} Add the skill if it is right." if attempt.doubt else ""
             return Learned(outcome=outcome, skill=new, memory=memory, reason=reason)
-        raise ConflictError([_id(skill, scope)], "Learn it again.")
+
+        return repeated(act, lost=ConflictError([_id(skill, scope)], "Learn it again."))
 
     def _head(self, skill: Skill, scope: Scope) -> Memory | None:
         """Return the memory that holds the skill of this name: stated or learned here, else one that others gave."""
