@@ -94,7 +94,6 @@ CASES: dict[str, tuple[Callable[[Any], object], type[RemegraphError], str]] = {
     "k zero": (lambda kit: kit.recall("Lisbon", scope=ANN, k=0), InputError, "whole number, 1 or more"),
     "k in words": (lambda kit: kit.recall("Lisbon", scope=ANN, k="three"), InputError, "whole number, 1 or more"),
     "half a limit": (lambda kit: kit.memories(scope=ANN, limit=0.5), InputError, "whole number, 1 or more"),
-    "half a skill": (lambda kit: kit.skills.find("deploy", scope=ANN, k=0.5), InputError, "whole number, 1 or more"),
     "topic of no text": (lambda kit: kit.memories(scope=ANN, topic=7), InputError, "Give text"),
     "agent of no topic": (lambda kit: kit.topics.agent(None, scope=ANN), InputError, "Give text"),
     "budget zero": (lambda kit: kit.recall("Lisbon", scope=ANN, budget=0), InputError, "whole number, 1 or more"),

@@ -20,7 +20,7 @@ from remegraph import (
 )
 from remegraph.adapters import MemoryRetriever, MemoryStore
 from remegraph.ledger.archive import Archive
-from remegraph.mek.items import SigningKey
+from remegraph.mek.items import SigningKey, signed
 from remegraph.models import Abstraction, KnowledgeItem, Memory, Receipt
 from remegraph.models.skills import workflow
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
@@ -458,18 +458,16 @@ def test_a_name_that_nothing_proves_makes_nothing_more_credible(home: Household)
 
 
 @pytest.mark.requirement("X6")
-def test_a_signature_proves_the_source_in_another_ledger_and_nothing_else_does(home: Household, tmp_path: Path) -> None:
+def test_a_signature_proves_the_source_in_another_ledger_and_nothing_else_does(home: Household) -> None:
     """Knowledge travels between ledgers: there, only a key tells an agent from whoever writes its name."""
     kit, scope = home.kit, home.scope
-    key, other = SigningKey.generate(), SigningKey.generate()
-    for name, each in (("key", key), ("other", other)):
-        each.save(tmp_path / name)
+    key = SigningKey.generate()
     kit.packs.trust_key("scout", key.public)
     item, wrong = told(HOURS), told("The shop closes at 8.")
-    (good,) = kit.knowledge.sign([item], key=tmp_path / "key")
+    good = signed(item, key)
     assert KnowledgeItem.from_json(good.to_json()) == good
-    (unknown,) = kit.knowledge.sign([wrong], key=tmp_path / "other")
-    (anothers,) = kit.knowledge.sign([told("The shop has a cat.", "clerk")], key=tmp_path / "key")
+    unknown = signed(wrong, SigningKey.generate())
+    anothers = signed(told("The shop has a cat.", "clerk"), key)
     changed = good.evolve(title="The shop opens at 10.")
     nonsense = told("The shop has a dog.").evolve(metadata={"signature": {"key_id": "x"}})
     given = [good, unknown, anothers, changed, nonsense]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from remegraph import InputError, MemoryKit, Scope, ScopeError
 from remegraph.errors import BudgetExceededError, CancelledError, ModelUnavailableError
 from remegraph.mek.extraction import ShareInput, Sources, build_extractor
-from remegraph.mek.items import item_digest
+from remegraph.mek.items import SigningKey, TrustStore, item_digest, signer
 from remegraph.models import (
     Budget,
     Conclusion,
@@ -142,6 +142,20 @@ def test_the_same_knowledge_has_the_same_id_whoever_shares_it(library: Library) 
     (other,) = zoe.share().items
     assert (other.knowledge_id, other.source_agent) == (first.knowledge_id, "zoe")
     assert item_digest(other) != item_digest(first)
+
+
+def test_what_is_shared_with_a_key_proves_its_source_to_another_ledger(library: Library, tmp_path: Path) -> None:
+    """Knowledge that travels is believed by who signed it, and it is the same knowledge."""
+    key = SigningKey.generate()
+    key.save(tmp_path / "key")
+    library.keep(CACHE)
+    (plain,) = library.share().items
+    (item,) = library.kit.knowledge.share("deployments cache", scope=library.remy, key=tmp_path / "key").items
+    assert (item.knowledge_id, item_digest(item)) == (plain.knowledge_id, item_digest(plain))
+    trusted = TrustStore().trusting("remy", key.public)
+    assert (signer(item, trusted), signer(plain, trusted)) == ("remy", None)
+    with pytest.raises(InputError):
+        library.kit.knowledge.share("deployments cache", scope=library.remy, key=tmp_path / "none")
 
 
 def test_the_ledger_knows_who_shared_what_and_keeps_no_word_of_it(library: Library) -> None:

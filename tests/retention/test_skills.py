@@ -298,8 +298,8 @@ def test_a_skill_is_found_by_the_situation_that_it_is_for(house: House) -> None:
     deploy = skills.add(deploying(when_to_use="A new version of the website must go online"), scope=ann)
     skills.add(deploying("brew", step("boil"), task="Make tea"), scope=ann)
     house.saved("The website is green.")
-    assert skills.find("get the website online", scope=ann)[0].memory_id == deploy.memory_id
-    assert skills.choose("bring the website online", scope=ann).skill.name == "fast"
+    found = skills.choose("get the website online", scope=ann)
+    assert (found.figures.memory_id, found.skill.name) == (deploy.memory_id, "fast")
     with pytest.raises(NotFoundError, match="There is no skill for 'quux'"):
         skills.choose("quux", scope=ann)
 
@@ -521,7 +521,7 @@ def test_skills_and_outcomes_of_others_do_not_exist(house: House) -> None:
         with pytest.raises(NotFoundError, match="ids of other users are never found"):
             call()
     assert [each.memory_id for each in skills.figures(scope=ann)] == [mine.memory_id]
-    assert [each.memory_id for each in skills.find("deploy the site", scope=ann)] == [mine.memory_id]
+    assert skills.choose("deploy the site", scope=ann).figures.memory_id == mine.memory_id
     with pytest.raises(SkillError, match="which is not here"):
         skills.add(deploying("uses", step("x", skill="only bob's")), scope=ann)
 
@@ -551,12 +551,10 @@ BAD: dict[str, tuple[Callable[[Any, Scope, str], object], type[RemegraphError], 
         "A run ends once",
     ),
     "unknown": (lambda skills, scope, _: skills.record_outcome("x", True, scope=scope), NotFoundError, "Check the id"),
-    "no query": (lambda skills, scope, _: skills.find(" ", scope=scope), InputError, "Say it in words"),
     "no task": (lambda skills, scope, _: skills.choose("", scope=scope), InputError, "Say it in words"),
     "no domain": (
         lambda skills, scope, _: skills.learn("talk", scope=scope, task="x", domain=" "), InputError, "in words"
     ),
-    "k zero": (lambda skills, scope, _: skills.find("x", scope=scope, k=0), InputError, "whole number, 1 or more"),
     "no thread": (lambda skills, scope, _: skills.learn("x", scope=scope, task="y"), NotFoundError, "add_messages"),
     "failed as text": (
         lambda skills, scope, _: skills.learn("talk", scope=scope, task="y", failed="x"), InputError, "list of threads"

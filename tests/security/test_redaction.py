@@ -121,7 +121,6 @@ def a_skill(kit: MemoryKit) -> None:
     step = SkillStep(name="pay", step_pattern=StepPattern(tool="pay", args={"card": CARD}))
     done = (Condition(field="pay.ok"),)
     kit.skills.add(Skill(name=f"paying {MAIL}", task=f"Pay {MAIL}", steps=(step,), postconditions=done), scope=ANN)
-    kit.skills.find(f"pay {MAIL}", scope=ANN)
     kit.skills.choose(f"Pay {MAIL}", scope=ANN)
 
 

@@ -253,7 +253,7 @@ class MemoryStore(BaseStore):
 
     def sweep_ttl(self) -> int:
         """Delete the items that have expired; return how many."""
-        return self._kit.items.sweep(scope=self._scope)
+        return self._kit.items.write((), scope=self._scope)
 
     async def asweep_ttl(self) -> int:
         """Delete the items that have expired, in a thread; return how many."""
@@ -287,7 +287,7 @@ class MemoryStore(BaseStore):
         return None
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
-        wanted = self._kit.items.as_kept(op.filter or {})
+        wanted = self._kit.context.parts().redactor.json(op.filter or {})  # items are kept so
         found = self._kit.items.search(
             tuple(op.namespace_prefix),
             scope=self._scope,

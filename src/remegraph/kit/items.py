@@ -116,39 +116,25 @@ class Items:
         with self._parts().items.read(required(scope).partition()) as shelf:
             return shelf.namespaces()
 
-    def as_kept(self, value: Any) -> Any:
-        """Return JSON as items keep it: without what the settings have redacted.
-
-        Args:
-            value: The value of an item, or what it is compared with.
-        """
-        return self._parts().redactor.json(value)
-
-    def write(self, changes: Sequence[ItemChange], *, scope: Scope) -> None:
-        """Write and delete items: all or none. What has expired is deleted, too.
+    def write(self, changes: Sequence[ItemChange], *, scope: Scope) -> int:
+        """Write and delete items: all or none. What has expired is deleted, too; return how many items that were.
 
         The items are durable once this returns. Where the embedder or the vector index is down, they get their
         vectors later, and come last in a search by query until then.
 
         Args:
-            changes: At most one for each name.
+            changes: At most one for each name; none, to delete what has expired.
             scope: Whose items.
         """
-        parts, kept = self._parts(), self.as_kept
+        parts = self._parts()
+        kept = [
+            replace(each, value=parts.redactor.json(each.value), texts=tuple(map(parts.redactor.text, each.texts)))
+            for each in changes
+        ]
         with parts.items.write(required(scope).partition()) as shelf:
-            shelf.apply([replace(each, value=kept(each.value), texts=tuple(map(kept, each.texts))) for each in changes])
+            expired = shelf.apply(kept)
         self._sync()
-
-    def sweep(self, *, scope: Scope) -> int:
-        """Delete what has expired; return how many items.
-
-        Args:
-            scope: Whose items.
-        """
-        with self._parts().items.write(required(scope).partition()) as shelf:
-            swept = shelf.sweep()
-        self._sync()
-        return swept
+        return expired
 
     # ------------------------------------------------------------------------------------------- inside
 

@@ -131,24 +131,6 @@ class Knowledge(Facade):
 
     aabsorb = twin(absorb)
 
-    def sign(self, items: Iterable[KnowledgeItem], *, key: str | Path) -> tuple[KnowledgeItem, ...]:
-        """Return items with signatures, for agents whose ledger is another one: they prove who shared them.
-
-        Whoever absorbs them believes the key by `kit.packs.trust_key`, under the name of the agent.
-
-        Args:
-            items: What `share` returned.
-            key: The file of a private key, as `remegraph pack keygen` writes it.
-
-        Raises:
-            InputError: The file cannot be read, or is no such key.
-            MissingExtraError: The extra `sharing` is not installed.
-        """
-        private = SigningKey.open(Path(key))
-        return tuple(signed(item, private) for item in items)
-
-    asign = twin(sign)
-
     def waiting(self, *, scope: Scope) -> tuple[Memory, ...]:
         """Return the memories that wait for approval, the newest first: nothing recalls or shows them until then.
 
@@ -212,6 +194,7 @@ class Knowledge(Facade):
         *,
         scope: Scope,
         context: Mapping[str, object] | None = None,
+        key: str | Path | None = None,
         budget: Budget | None = None,
         progress: OnProgress | None = None,
         cancel: Cancel | None = None,
@@ -228,13 +211,15 @@ class Knowledge(Facade):
             scope: Whose memories; it names the agent that shares.
             context: include_episodes: whether the pattern of single episodes may leave, too; public: names that may stay,
                 as everybody knows them; k: how many memories to look at.
+            key: The file of a private key, as `remegraph pack keygen` writes it, to sign the items for agents whose ledger
+                is another one: they believe it by `kit.packs.trust_key`, under the name of the agent.
             budget: Hard limits on calls and tokens.
             progress: Told before each step.
             cancel: Asked before each step and each question to the model.
 
         Raises:
             ScopeError: The scope names no agent.
-            InputError: The query is empty, or the context holds what it may not.
+            InputError: The query is empty, the context holds what it may not, or the file is no such key.
             MissingExtraError: The extra `sharing` is not installed.
             ModelUnavailableError: The model is down; nothing was shared.
             BudgetExceededError: The budget is used up; nothing was shared.
@@ -245,6 +230,7 @@ class Knowledge(Facade):
             raise ScopeError("Who shares must have a name.", "Give the scope an agent.")
         check_text(query=query)
         options, parts = _read(context), self._parts()
+        private = None if key is None else SigningKey.open(Path(key))
         meter, this = (
             parts.meter(scope.partition(), budget),
             Round(parts.clock(), dry_run=False, progress=progress, cancel=cancel),
@@ -263,7 +249,7 @@ class Knowledge(Facade):
         }
         with meter:
             done = self._extractor.invoke(asked, ALONE)
-        items = done["items"]
+        items = done["items"] if private is None else tuple(signed(each, private) for each in done["items"])
         noted = [
             SharedItem(knowledge_id=each.knowledge_id, digest=item_digest(each), agent=agent, at=each.created_at)
             for each in items

@@ -144,24 +144,6 @@ class Skills(Facade):
         learned = await asyncio.to_thread(self._learned, skill, attempts, scope, domain)
         return learned.evolve(usage=meter.usage())
 
-    def find(self, query: str, *, scope: Scope, k: int = 5) -> tuple[Memory, ...]:
-        """Return the skills whose `when_to_use` is most like a query, by words and vectors, the best first.
-
-        Args:
-            query: The situation.
-            scope: Whose skills.
-            k: How many at most.
-
-        Raises:
-            InputError: The query is empty or no text, or k is less than 1.
-        """
-        _check_words(query=query)
-        check_numbers(least=1, whole=True, k=k)
-        query = self._parts().redactor.text(query)
-        return self._found(query, self._writer().known(self._home(scope)))[:k]
-
-    afind = twin(find)
-
     def choose(self, task: str, *, scope: Scope, facts: Mapping[str, Any] | None = None) -> SkillChoice:
         """Return the skill to use for a task, with the figures that speak for it.
 

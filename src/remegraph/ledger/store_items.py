@@ -120,13 +120,15 @@ class ItemShelf:
 
     # -------------------------------------------------------------------------------------------- write
 
-    def apply(self, changes: Sequence[ItemChange]) -> None:
-        """Make changes, in this order; what has expired is deleted first.
+    def apply(self, changes: Sequence[ItemChange]) -> int:
+        """Make changes, in this order; what has expired is deleted first. Return how many items that were.
 
         Args:
             changes: At most one for each name.
         """
-        self.sweep()
+        expired = select(items.c.id).where(items.c.partition_id == self._partition_id, items.c.expires_at <= self._now)
+        swept = list(self._connection.execute(expired).scalars())
+        self._delete(swept)
         for change in changes:
             number = self._number(change)
             if change.value is None:
@@ -134,6 +136,7 @@ class ItemShelf:
             else:
                 self._put(change, number)
         self._delete_empty_namespaces()
+        return len(swept)
 
     def touch(self, numbers: Sequence[int]) -> None:
         """Let items live from now on as long as they are given to."""
@@ -143,14 +146,6 @@ class ItemShelf:
                 .where(items.c.partition_id == self._partition_id, items.c.id.in_(some), items.c.expires_at > self._now)
                 .values(expires_at=self._now + items.c.ttl)
             )
-
-    def sweep(self) -> int:
-        """Delete what has expired; return how many items."""
-        expired = select(items.c.id).where(items.c.partition_id == self._partition_id, items.c.expires_at <= self._now)
-        numbers = list(self._connection.execute(expired).scalars())
-        self._delete(numbers)
-        self._delete_empty_namespaces()
-        return len(numbers)
 
     def _number(self, change: ItemChange) -> int | None:
         """Return the number of the item that a change is about."""
