@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
 from typing import Any
 
 from remegraph.models import Message
@@ -34,8 +35,10 @@ __all__ = [
     "Telltales",
     "asked_in",
     "asking_for",
+    "asking_parts",
     "capitalizes_nouns",
     "clauses",
+    "holds_words_of",
     "is_carried_out",
     "own_words",
     "requests",
@@ -62,6 +65,8 @@ class Request:
     words: str
     back: bool
     """Whether it may mean what was said just before."""
+    own: bool = False
+    """Whether a clause of it says what it means."""
 
 
 def requests(text: str) -> tuple[Request, ...]:
@@ -101,8 +106,93 @@ def _read(said: str) -> Request | None:
         hinted = any(hint in words for hint in phrases["hints"])  # what holds no part of a phrase is found out fast
         if hinted and phrases["forget"].search(words) and not phrases["none"].search(words):
             left = phrases["own"].sub(" ", words) if "own" in phrases else words
-            return Request(said, back=phrases["back"].search(left) is not None)
+            back = phrases["back"].search(left) is not None
+            return Request(said, back, own=not back and "clause" in phrases and bool(phrases["clause"].search(words)))
     return None
+
+
+def asking_parts(text: str, before: Sequence[str]) -> tuple[str, ...]:
+    """Return the parts of a message that ask to forget, with all that may belong to them; nothing where that is all.
+
+    What else it tells stays: sentences and marked clauses that say something by themselves, and that share no word with
+    what is meant. In doubt a part goes, as words that were to be forgotten cannot be taken back.
+
+    Args:
+        text: The message.
+        before: What was said before and is meant, or tells of it.
+    """
+    parts = [part for span in sentences(text) for part in _news_apart(span.text)]
+    asked = {at: found for at, part in enumerate(parts) if (found := _read(part))}
+    if not asked:
+        return ()  # only all of it together asks
+    said = [each.words for each in asked.values()]
+    back, clause = any(each.back for each in asked.values()), all(each.own for each in asked.values())
+    here = _any_has("says", [*parts[: min(asked)], clauses(said[0])[0]])
+    known = bool(before) or clause or (back and here)
+    ahead = not known or _any_has("wide", said) or (not here and _any_has("ahead", said))
+    meant = [*before, *said]
+    first = 0 if known and not back else min(asked)
+    news = {
+        at for at, part in enumerate(parts) if at >= first and at not in asked and _is_news(part, marked_only=ahead)
+    }
+    meant += [part for at, part in enumerate(parts) if at not in news]
+    told = {at for at in news if not _echoes(parts[at], meant)}
+    return tuple(dict.fromkeys(part for at, part in enumerate(parts) if at not in told)) if told else ()
+
+
+def holds_words_of(request: Request, text: str) -> bool:
+    """Return whether a text holds all words by which a request names what it means."""
+    names = _echo(_form("verbs", request.words).sub(" ", _alike(request.words)))
+    return bool(names) and names <= _echo(text)
+
+
+def _news_apart(sentence: str) -> list[str]:
+    """Return a sentence, in two or more parts where a marked clause follows a request that is one by itself."""
+    starts = [0, *(match.start() for match in _form("also", sentence).finditer(_alike(sentence)) if match.start())]
+    parts = [sentence[start:end].strip() for start, end in zip(starts, [*starts[1:], len(sentence)], strict=True)]
+    return [part for part in parts if part] if any(map(_read, parts)) else [sentence]
+
+
+def _is_news(part: str, *, marked_only: bool) -> bool:
+    """Return whether a part of a message says something by itself; with `marked_only`, whether its first words say so."""
+    words = _alike(part)
+    marked = _form("also", part).match(words)
+    rest = words[marked.end() :] if marked else words
+    if _form("clings", part).search(rest) or (not marked and (marked_only or _form("past", part).search(rest))):
+        return False
+    return bool(_form("says", part).search(rest) or (marked and _form("verb", part).search(rest)))
+
+
+def _echoes(part: str, meant: Iterable[str]) -> bool:
+    """Return whether a part of a message shares a word, or a kind of number, with what is meant."""
+    said = _echo(part)
+    return any(not said.isdisjoint(_echo(each)) for each in meant)
+
+
+def _echo(text: str) -> frozenset[str]:
+    """Return what a text is recognised by: its stems, pairs of Chinese characters, and that it tells a code."""
+    plain = simplified(text)
+    pairs = {f"{a}{b}" for run in _RUN.findall(plain) for each in _FUNCTION.split(run) for a, b in pairwise(each)}
+    rest = _RUN.sub(" ", without_dates(plain))
+    stems = {word for word in query_tokens(rest) if word.isalpha()} if any(map(str.isalnum, rest)) else set()
+    codes = {"#"} if any(not _YEAR.fullmatch(each) for each in values(rest)) else set()
+    return frozenset((pairs | stems | codes) - _ASKING)
+
+
+def _any_has(name: str, texts: Iterable[str]) -> bool:
+    return any(_form(name, text).search(_alike(text)) for text in texts)
+
+
+def _form(name: str, text: str) -> re.Pattern[str]:
+    """Return the pattern by which news are recognised in the language of a text."""
+    pattern: re.Pattern[str] = _phrases()["zh" if _RUN.search(text) else "en"][name]
+    return pattern
+
+
+def _alike(text: str) -> str:
+    """Return a text in the letters that the phrases are written in; all places stay."""
+    forms = ((each, unicodedata.normalize("NFKC", each).casefold().replace("\u2019", "'")) for each in text)
+    return simplified("".join(form if len(form) == 1 else each for each, form in forms))
 
 
 @cache

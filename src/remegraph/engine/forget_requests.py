@@ -10,12 +10,21 @@ learned it, and the person asked for it to be gone.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from remegraph.engine.forget_phrases import Request, asked_in, asking_for, clauses, is_carried_out, own_words
-from remegraph.engine.removal import index_entry
+from remegraph.engine.forget_phrases import (
+    Request,
+    asked_in,
+    asking_for,
+    asking_parts,
+    clauses,
+    holds_words_of,
+    is_carried_out,
+    own_words,
+)
+from remegraph.engine.removal import Words, index_entry, left_of
 from remegraph.engine.retraction import Forgetting, Retraction
 from remegraph.engine.retrieval.search import Searcher
 from remegraph.engine.routes import own, person
@@ -39,7 +48,7 @@ from remegraph.models.base import operation_id
 from remegraph.models.changes import AT_REQUEST
 from remegraph.models.messages import WithheldReason
 from remegraph.models.quotes import find_quote
-from remegraph.models.remnants import MARK
+from remegraph.models.remnants import MARK, overlap
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:
@@ -70,6 +79,13 @@ class Wish:
     """Memories that it took from sight: as they are, and as they were."""
     named: frozenset[str] = frozenset()
     """Ids of those of its messages that a model named as a request, or as what is meant."""
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What it withholds of messages that tell something else, too, by id; of all others all."""
+
+    def hides(self, row: StoredMessage, *, reason: WithheldReason = "asked") -> Withholding:
+        """Return what is withheld of one of its messages, while it waits or as forgotten."""
+        hide = _withholding(row.partition, row, reason=reason, cause=self.cause if reason == "asked" else "")
+        return hide.evolve(phrases=self.parts.get(row.message_id, ()))
 
 
 class Wishes:
@@ -94,11 +110,7 @@ class Wishes:
             if known is None:
                 known = self._archive.recorded(partition, [each.message_id for each in messages])
             if message.message_id not in known:  # what is sent again was asked, and perhaps decided, before
-                cause = _cause(partition, message)
-                found += [
-                    _withholding(partition, each, cause=cause)
-                    for each in self._meant_by(partition, messages, at, asked)
-                ]
+                found += self._asked(partition, messages, at, asked)
         return (*found, *self._answers(partition, messages))
 
     def hold(self, partition: Partition, screened: Sequence[Withholding], actor: str) -> None:
@@ -111,28 +123,32 @@ class Wishes:
             if len(message_ids) > 1:  # else there is nothing but the request
                 self._retraction.hold(partition, message_ids, cause=cause, actor=actor)
 
-    def _meant_by(
+    def _asked(
         self, partition: Partition, messages: Sequence[Message], at: int, asked: Sequence[Request]
-    ) -> Iterator[Message]:
-        """Yield a request, what it points back to, and what was answered to either in the same breath."""
-        message = messages[at]
-        yield message
-        for later in messages[at + 1 :]:
-            if later.thread == message.thread:
-                if later.role == "user":
-                    break
-                yield later
-        if not any(each.back for each in asked):
-            return
-        ids = {each.message_id for each in messages}
+    ) -> Iterator[Withholding]:
+        """Yield what goes with a request: its words, what it points back to, and what was answered in the same breath."""
+        message, cause = messages[at], _cause(partition, messages[at])
+        before = self._before(partition, messages, at)
+        if any(each.back for each in asked):
+            meant = before[_last(before, message) :]
+            told = [each.text for each in meant]
+        else:
+            meant = []
+            told = [each.text for each in before if any(holds_words_of(request, each.text) for request in asked)]
+        bare = not (message.attachments or message.tool_calls or message.extra)
+        parts = asking_parts(message.text, told) if bare else ()
+        yield _withholding(partition, message, cause=cause).evolve(phrases=parts)
+        for each in (*_answered_at_once(messages, at), *reversed(meant)):
+            yield _withholding(partition, each, cause=cause)
+
+    def _before(self, partition: Partition, messages: Sequence[Message], at: int) -> list[Message]:
+        """Return what was said in the thread of a new message not long before it."""
+        message, ids = messages[at], {each.message_id for each in messages}
         stored = self._archive.messages(
             [partition], thread=message.thread, time_start=message.time - _JUST_BEFORE, asked=True
         )
-        before = [*(row for row in stored if row.message_id not in ids), *messages[:at]]
-        for earlier in reversed([each for each in before if each.thread == message.thread]):
-            yield earlier
-            if earlier.role == "user" and earlier.name == message.name:
-                return
+        said = [*(row for row in stored if row.message_id not in ids), *messages[:at]]
+        return [each for each in said if each.thread == message.thread]
 
     def _answers(self, partition: Partition, messages: Sequence[Message]) -> Iterator[Withholding]:
         """Yield what an agent says right after a request that is recorded already: it may repeat what is meant."""
@@ -169,9 +185,18 @@ class Wishes:
         for row in rows:
             cause = _cause(row.partition, row)
             if cause in row.asked:
-                told = tuple(each for each in words if cause in each.asked)
-                found.append(Wish(row, cause, told, self._retraction.held(mine, cause)))
+                found.append(self._wish(mine, row, words))
         return tuple(found)
+
+    def _wish(self, mine: Sequence[Partition], row: StoredMessage, waiting: Iterable[StoredMessage]) -> Wish:
+        cause = _cause(row.partition, row)
+        return Wish(
+            row,
+            cause,
+            tuple(each for each in waiting if cause in each.asked),
+            self._retraction.held(mine, cause),
+            parts={each.message_id: each.phrases for each in self._archive.withheld_by(mine, cause) if each.phrases},
+        )
 
     def named(
         self,
@@ -236,7 +261,7 @@ class Wishes:
         if decided:
             kept = [(row, hide) for wish, row in hidden if (hide := _hidden(wish, row, others))]
         else:
-            kept = [(row, _withholding(row.partition, row, cause=wish.cause)) for wish, row in hidden]
+            kept = [(row, wish.hides(row)) for wish, row in hidden]
         released = [(wish, row) for wish in wishes for row in wish.words if decided and wish.cause in row.asked]
         made = {each.memory.memory_id for each in changes.changes} - {each.memory.memory_id for each in others}
         made -= deleted.keys()
@@ -246,7 +271,7 @@ class Wishes:
                 *_gone(gone, held, others, asked=bool(wishes) and decided),
             ),
             links=tuple(link for link in changes.links if not made & {link.source_id, link.target_id}),
-            summaries=self._summaries(changes, block, rows, gone, [row for row, _ in kept]),
+            summaries=self._summaries(changes, block, rows, gone, kept),
             work=changes.work if decided or not wishes else tuple(map(_waiting, changes.work)),
             withheld=(*gone.withheld, *(hide for row, hide in kept if hide.cause not in row.asked)),
             shown=tuple(_withholding(row.partition, row, cause=wish.cause) for wish, row in released),
@@ -269,16 +294,15 @@ class Wishes:
         )
         if asking is None:
             raise NotFoundError(f"No request of message {message_id!r} waits here.")
-        cause = _cause(asking.partition, asking)
-        words = [row for row in waiting if cause in row.asked]
-        left = {row.message_id for row in waiting if row.asked - {cause}}
+        wish = self._wish(mine, asking, waiting)
+        left = {row.message_id for row in waiting if row.asked - {wish.cause}}
         self._retraction.put_back(
             mine,
-            [_withholding(row.partition, row, cause=cause) for row in words],
-            () if forget else (cause,),
+            [wish.hides(row) for row in wish.words],
+            () if forget else (wish.cause,),
             actor=actor,
             scope=scope,
-            withheld=[_withholding(row.partition, row, reason="forgotten") for row in words] if forget else (),
+            withheld=[wish.hides(row, reason="forgotten") for row in wish.words] if forget else (),
             work=self._done(asking, left),
         )
 
@@ -313,12 +337,12 @@ class Wishes:
         block: Block,
         rows: Sequence[StoredMessage],
         gone: Forgetting,
-        kept: Sequence[StoredMessage],
+        kept: Sequence[tuple[StoredMessage, Withholding]],
     ) -> tuple[BlockSummary, ...]:
         """Return the index entries; that of the block is rebuilt where some of its words go."""
         mine = (block.partition, block.block_id)
         entries = {(each.partition, each.block_id): each for each in (*gone.summaries, *changes.summaries)}
-        hidden = {each.message_id for each in gone.withheld} | {row.message_id for row in kept}
+        hidden = {each.message_id for each in gone.withheld} | {row.message_id for row, _ in kept}
         if hidden.isdisjoint(row.message_id for row in rows):
             return tuple(entries.values())
         old = entries.get(mine) or next(iter(self._archive.summaries([block.partition], ids=[block.block_id])), None)
@@ -326,8 +350,10 @@ class Wishes:
             unheld = [
                 row.evolve(withheld=tuple(note for note in row.withheld if note.reason != "asked")) for row in rows
             ]
-            silent = {row.message_id for row in kept}
-            entries[mine] = index_entry(block, old, gone.rest([row for row in unheld if row.message_id not in silent]))
+            silent = Words()
+            for row, hide in kept:
+                silent.add(row, (*hide.phrases, MARK) if hide.phrases else (row.text,))
+            entries[mine] = index_entry(block, old, left_of(gone.rest(unheld), silent))
         return tuple(entries.values())
 
     def _mine(self, scope: Scope) -> list[Partition]:
@@ -347,14 +373,36 @@ def _cause(partition: Partition, message: Message) -> str:
 def _hidden(wish: Wish, row: StoredMessage, others: Sequence[MemoryChange]) -> Withholding | None:
     """Return what of a message stays withheld for a request for which nothing was forgotten.
 
-    What a model named, if it named any; of a message of which something was learned all but that.
+    What a model named, if it named any; of words of which something was learned all but that.
     """
     if wish.named and row.message_id not in wish.named:
         return None
     told = [item.quote for each in others for item in each.memory.evidence if item.message_id == row.message_id]
-    left = [part for part in clauses(row.text) if not any(find_quote(q, part) or find_quote(part, q) for q in told)]
-    hide = _withholding(row.partition, row, reason="forgotten")
-    return hide.evolve(phrases=tuple(left if told else ())) if left else None
+    hide = wish.hides(row, reason="forgotten")
+    if not told:
+        return hide
+    left = [
+        part
+        for words in hide.phrases or (row.text,)
+        for part in clauses(words)
+        if not any(find_quote(q, part) or find_quote(part, q) for q in told)
+    ]
+    return hide.evolve(phrases=tuple(left)) if left else None
+
+
+def _answered_at_once(messages: Sequence[Message], at: int) -> Iterator[Message]:
+    """Yield what was answered to a message among those that came with it."""
+    for later in messages[at + 1 :]:
+        if later.thread == messages[at].thread:
+            if later.role == "user":
+                return
+            yield later
+
+
+def _last(before: Sequence[Message], message: Message) -> int:
+    """Return the place of what the speaker of a message said last before it."""
+    own = [at for at, each in enumerate(before) if each.role == "user" and each.name == message.name]
+    return own[-1] if own else 0
 
 
 def _withholding(
@@ -408,8 +456,14 @@ def _answered(
 
 def _cites(changes: Iterable[MemoryChange], wishes: Sequence[Wish]) -> bool:
     """Return whether one of these changes rests on words of these requests."""
-    ids = {row.message_id for wish in wishes for row in wish.words}
-    return any(item.message_id in ids for each in changes for item in each.memory.evidence if item.quote != MARK)
+    words = [(row, wish.parts.get(row.message_id) or [None]) for wish in wishes for row in wish.words]
+    return any(
+        item.message_id == row.message_id and overlap(item.quote, hidden, row.text)
+        for each in changes
+        for item in each.memory.evidence
+        if item.quote != MARK
+        for row, hidden in words
+    )
 
 
 def _with_held(

@@ -121,14 +121,22 @@ def counts(connection: Connection, partition_id: int, extents: Mapping[str, tupl
 
 
 def by(connection: Connection, places: Mapping[int, Partition], cause: str) -> tuple[Withholding, ...]:
-    """Return which messages an operation withholds words of, as `release` takes them; no words are said."""
+    """Return what an operation withholds, by message."""
     query = select(messages).where(messages.c.partition_id.in_(list(places)), messages.c.withheld.is_not(None))
-    return tuple(
-        Withholding(partition=places[row.partition_id], message_id=row.message_id, reason=note["reason"], cause=cause)
-        for row in connection.execute(query)
-        for note in notes(row.withheld)
-        if note["cause"] == cause
-    )
+    found: dict[tuple[Partition, str], Withholding] = {}
+    for row in connection.execute(query):
+        place = (places[row.partition_id], row.message_id)
+        held = [note for note in notes(row.withheld) if note["cause"] == cause]
+        if held:
+            words = [note["phrase"] for note in held]
+            found[place] = Withholding(
+                partition=place[0],
+                message_id=place[1],
+                phrases=() if None in words else tuple(words),
+                reason=held[0]["reason"],
+                cause=cause,
+            )
+    return tuple(found.values())
 
 
 def causes(connection: Connection, partition_ids: Sequence[int]) -> frozenset[str]:
