@@ -264,7 +264,7 @@ FAULTS = (
         "no marks of what was erased",
         (
             Patch(
-                "ledger/tombstones.py",
+                "ledger/withheld.py",
                 'for mark in connection.execute(_FOUND, {"marks": chunk}).scalars()',
                 "for mark in ()",
             ),
@@ -276,11 +276,7 @@ FAULTS = (
     ),
     Fault(
         "late notes written",
-        (
-            Patch(
-                "ledger/tombstones.py", "any(mark in erased and micros(at) <= erased[mark] for mark in each)", "False"
-            ),
-        ),
+        (Patch("ledger/withheld.py", "any(mark in erased and micros(at) <= erased[mark] for mark in each)", "False"),),
         (
             f"{_ELSEWHERE}::test_what_another_process_had_noted_of_a_person_is_not_written_after_the_erasure[sqlite]",
             f"{_ELSEWHERE}::test_what_another_process_had_noted_of_a_thread_is_not_written_after_the_erasure[sqlite]",

@@ -26,8 +26,8 @@ from remegraph.ledger.index import fulltext
 from remegraph.ledger.index.fulltext import EMPTY_LAYOUT, LayoutCache
 from remegraph.ledger.journal import Entry, Heads, Journal, KeyRing
 from remegraph.ledger.rows import counts, from_micros, micros
-from remegraph.ledger.tombstones import Tombstones, unsaid
 from remegraph.ledger.usage import UsageLog
+from remegraph.ledger.withheld import Tombstones, unsaid
 from remegraph.models import (
     AddReceipt,
     Block,

@@ -23,7 +23,7 @@ from remegraph.ledger.database import Database
 from remegraph.ledger.journal import Entry, Journal, origin
 from remegraph.ledger.rows import from_micros, micros
 from remegraph.ledger.schema import events, injections, memories, partitions, topics, versions
-from remegraph.ledger.tombstones import Tombstones
+from remegraph.ledger.withheld import Tombstones
 from remegraph.models import AuditEntry, AuditHead, Event, Memory, Mismatch, Partition, Shown
 
 __all__ = ["AuditTrail", "check_export", "entries", "event_of", "export", "read_events", "read_heads"]

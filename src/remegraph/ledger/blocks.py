@@ -30,7 +30,7 @@ from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.messages import stored
 from remegraph.ledger.rows import chunks, from_micros, micros, offset_seconds, upsert
 from remegraph.ledger.schema import blocks, messages, summaries, threads, work
-from remegraph.ledger.tombstones import ANY, Tombstones
+from remegraph.ledger.withheld import ANY, Tombstones
 from remegraph.models import (
     Block,
     BlockSummary,

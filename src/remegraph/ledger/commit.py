@@ -28,7 +28,7 @@ from remegraph.ledger.schema import (
     partitions,
     versions,
 )
-from remegraph.ledger.tombstones import ANY, Tombstones
+from remegraph.ledger.withheld import ANY, Tombstones
 from remegraph.models import (
     FORGOTTEN,
     LIVE,

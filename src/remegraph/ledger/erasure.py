@@ -50,7 +50,7 @@ from remegraph.ledger.schema import (
     work,
 )
 from remegraph.ledger.schema import jobs as job_rows
-from remegraph.ledger.tombstones import Grave, person
+from remegraph.ledger.withheld import Grave, person
 from remegraph.models import (
     NOT_COVERED,
     Block,

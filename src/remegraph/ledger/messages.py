@@ -31,7 +31,7 @@ from remegraph.ledger.index import fulltext
 from remegraph.ledger.journal import HEAD, Heads, heads_of
 from remegraph.ledger.rows import chunks, digest, from_micros, insert_rows, micros, minute_of, upsert
 from remegraph.ledger.schema import messages, partitions, threads
-from remegraph.ledger.tombstones import ANY
+from remegraph.ledger.withheld import ANY
 from remegraph.models import REVISES, Message, Partition, Reading, StoredMessage
 from remegraph.models.messages import Blob, revised
 from remegraph.models.remnants import veiled, without

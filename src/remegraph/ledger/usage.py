@@ -32,7 +32,7 @@ from remegraph.ledger.database import Database
 from remegraph.ledger.journal import Entry, Journal
 from remegraph.ledger.rows import chunks, from_micros, micros, upsert
 from remegraph.ledger.schema import memories, messages, outcomes, partitions, reviews, shares, tool_calls, versions
-from remegraph.ledger.tombstones import Tombstones
+from remegraph.ledger.withheld import Tombstones
 from remegraph.models import (
     REVIEWING,
     Access,

@@ -1,20 +1,27 @@
-"""What is withheld of messages: noted beside them, so that every reader of a row sees it without the words."""
+"""What is told no more: words withheld of messages, noted beside them; and marks of what was erased, or said off the record.
+
+Every reader of a row sees the notes without the words. By a mark, late workers, replays and repeated imports are turned away:
+it is an HMAC with the key of the journal, which is not in the ledger, so no name can be read from it, and no guess be
+confirmed by it without the key.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, bindparam, select, update
+from sqlalchemy import Connection, Row, bindparam, exists, func, select, update
 
-from remegraph.errors import NotFoundError
+from remegraph.errors import ConflictError, ErasedError, NotFoundError
 from remegraph.ledger import attachments
 from remegraph.ledger.index import fulltext
-from remegraph.ledger.rows import chunks, from_micros
-from remegraph.ledger.schema import blocks, messages, partitions, summaries, tool_calls
-from remegraph.models import Message, Partition, ToolRecord, Withholding
+from remegraph.ledger.journal import Journal
+from remegraph.ledger.rows import chunks, from_micros, micros, upsert
+from remegraph.ledger.schema import blocks, events, messages, partitions, summaries, tombstones, tool_calls
+from remegraph.models import ChangeSet, Message, Partition, Subject, ToolRecord, Withholding
 from remegraph.models.messages import WithheldReason
 from remegraph.models.remnants import overlap, veiled, without
 from remegraph.models.tools import error_line
@@ -22,6 +29,9 @@ from remegraph.text.sentences import asks
 from remegraph.text.tokens import token_counts
 
 __all__ = [
+    "ANY",
+    "Grave",
+    "Tombstones",
     "add",
     "by",
     "causes",
@@ -30,10 +40,12 @@ __all__ = [
     "hides",
     "notes",
     "of_messages",
+    "person",
     "phrases",
     "public",
     "release",
     "summaries_again",
+    "unsaid",
     "withhold",
     "words",
 ]
@@ -271,3 +283,116 @@ def _look_anew(connection: Connection, partition_id: int) -> None:
     """Let what is cached of the partition's messages be read again."""
     here = update(partitions).where(partitions.c.id == partition_id)
     connection.execute(here.values(erasures=partitions.c.erasures + 1))
+
+
+# ---------------------------------------------------------------------------------- what was erased
+
+Grave = Literal["message", "block", "memory", "call", "thread", "person"]
+
+ANY = exists(select(tombstones.c.mark)).label("graves")
+"""A column that says whether there is any mark, for whoever reads a row anyway: most ledgers have none to look among."""
+
+# Said once: building a statement costs as much as running it.
+_FOUND = select(tombstones.c.mark).where(tombstones.c.mark.in_(bindparam("marks", expanding=True)))
+_WHEN = (
+    select(tombstones.c.mark, func.max(events.c.time).label("time"))
+    .join(events, events.c.operation_id == tombstones.c.erasure_id)
+    .where(tombstones.c.mark.in_(bindparam("marks", expanding=True)))
+    .group_by(tombstones.c.mark)
+)
+
+
+def person(whose: Subject | Partition) -> Partition:
+    """Return what stands for a person, or the person of a partition, whatever agent and project."""
+    return Partition(tenant=whose.tenant, user=whose.user)
+
+
+def unsaid(thread: str, message_id: str) -> str:
+    """Return what a message that was said off the record is marked by: hosts may number each thread from the start."""
+    return json.dumps(["unsaid", thread, message_id])
+
+
+class Tombstones:
+    """What was erased from a ledger.
+
+    Args:
+        journal: Its journal, which has the key.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def lay(
+        self, connection: Connection, erasure_id: str, kind: Grave, partition: Partition | None, ids: Iterable[str]
+    ) -> None:
+        """Mark records as erased.
+
+        Args:
+            partition: Where they were; none for memories, whose ids are unique.
+        """
+        rows = [{"mark": self._marks(kind, partition, each)[0], "erasure_id": erasure_id} for each in ids]
+        if rows:
+            statement = upsert(connection.dialect.name, tombstones)
+            newest = {"erasure_id": statement.excluded.erasure_id}
+            connection.execute(statement.on_conflict_do_update(index_elements=["mark"], set_=newest), rows)
+
+    def among(
+        self, connection: Connection, kind: Grave, partition: Partition | None, ids: Sequence[str]
+    ) -> frozenset[str]:
+        """Return those of the ids that were erased.
+
+        Args:
+            partition: Where; none for memories.
+        """
+        by_mark = {mark: each for each in ids for mark in self._marks(kind, partition, each)}
+        return frozenset(
+            by_mark[mark]
+            for chunk in chunks(list(by_mark))
+            for mark in connection.execute(_FOUND, {"marks": chunk}).scalars()
+        )
+
+    def late(self, connection: Connection, kind: Grave, notes: Sequence[tuple[Partition, str, datetime]]) -> list[bool]:
+        """Tell of notes that waited to be written whether what they are about, or its person, was erased meanwhile.
+
+        Names of calls and threads come again, and so do persons: only what was noted before the erasure is late.
+
+        Args:
+            notes: Where, about which, noted when.
+        """
+        found = [
+            (*self._marks("person", person(place), ""), *self._marks(kind, place, name)) for place, name, _ in notes
+        ]
+        wanted = list(dict.fromkeys(mark for each in found for mark in each))
+        rows = (row for chunk in chunks(wanted) for row in connection.execute(_WHEN, {"marks": chunk}))
+        erased = {row.mark: row.time for row in rows}
+        return [
+            any(mark in erased and micros(at) <= erased[mark] for mark in each)
+            for each, (_, _, at) in zip(found, notes, strict=True)
+        ]
+
+    def check(self, connection: Connection, changes: ChangeSet) -> None:
+        """Turn away what was erased, and whatever was made of it by who read it before.
+
+        Args:
+            connection: The transaction that would write it.
+
+        Raises:
+            ErasedError: A memory or a message of it was erased.
+            ConflictError: It refers to an erased memory.
+        """
+        own = [change.memory.memory_id for change in changes.changes]
+        ends = [end for link in changes.links for end in (link.source_id, link.target_id)]
+        gone = self.among(connection, "memory", None, [*own, *ends])
+        if stale := sorted(gone.intersection(own)):
+            raise ErasedError(f"Memory {', '.join(stale)} was erased.")
+        if gone:
+            raise ConflictError(sorted(gone), "It was erased meanwhile: read again, and go on without it.")
+        if changes.brought is not None:
+            brought = [message.message_id for message in changes.brought.messages]
+            if names := sorted(self.among(connection, "message", changes.brought.partition, brought)):
+                raise ErasedError(f"Message {', '.join(names)} was erased.")
+
+    def _marks(self, kind: Grave, partition: Partition | None, name: str) -> tuple[str, ...]:
+        """Return the marks of one record: that of the key that seals, then those of other keys at hand."""
+        place = None if partition is None else [partition.tenant, partition.user, partition.agent, partition.project]
+        return self._journal.marks(json.dumps([kind, place, name]))
