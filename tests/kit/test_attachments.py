@@ -122,7 +122,7 @@ def test_a_bad_file_is_refused_at_the_door_and_changes_nothing(kit: MemoryKit, b
     with pytest.raises(MessageError, match="Message 1: The attachment"):
         kit.add_messages([said("Hello."), shows("Look.", block)], scope=ann)
     assert kit.messages("main", scope=ann) == ()
-    assert kit.admin.unreferenced() == ()
+    assert kit.admin.examine().findings == ()
 
 
 def test_capture_keeps_a_turn_whose_file_is_refused_and_says_so(kit: MemoryKit) -> None:
@@ -171,15 +171,17 @@ def test_verify_and_recall_say_that_bytes_are_lost_and_go_on(tmp_path: Path) -> 
         assert "not read" in hit.text
 
 
-def test_an_operator_finds_and_removes_what_nobody_holds(tmp_path: Path) -> None:
-    """What a crash left behind costs disk for ever otherwise."""
+def test_an_examination_finds_and_removes_what_nobody_holds(tmp_path: Path) -> None:
+    """What a crash left behind costs disk for ever otherwise, and nobody looks for what they do not know of."""
     with open_kit(tmp_path) as kit:
         kit.add_messages([shows("Look.", image())], scope=ANN)
         kit.context.parts().archive.attachments._folder.put(sha(TEXT), TEXT)  # type: ignore[union-attr]
 
-        assert kit.admin.unreferenced() == (sha(TEXT),)
+        (found,) = kit.admin.examine().findings
+        assert (found.check, found.severity, found.fixable) == ("attachments", "note", True)
         assert len(blobs(tmp_path)) == 2
-        assert kit.admin.unreferenced(remove=True) == (sha(TEXT),)
+        assert kit.admin.examine(fix=True).findings[0].done == "removed 1 file"
+        assert kit.admin.examine().findings == ()
         assert [path.name for path in blobs(tmp_path)] == [sha(PNG)]
 
 

@@ -313,11 +313,11 @@ class Attachments:
         """Return the SHA-256 of bytes that are kept and that no message holds.
 
         Args:
-            remove: Whether they are removed. No one adds any meanwhile.
+            remove: Whether they are removed. No one adds any meanwhile; else some may be those of a message that is just recorded.
         """
         if self._folder is None:
             return ()
-        with self._database.write([SWEEP_LOCK]) as connection:
+        with self._database.write([SWEEP_LOCK]) if remove else self._database.read() as connection:
             names = tuple(self._folder.names())
             held = _referenced(connection, names)
             loose = tuple(name for name in names if name not in held)

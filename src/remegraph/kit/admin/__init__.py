@@ -102,16 +102,6 @@ class Admin(Facade):
 
     areindex = twin(reindex)
 
-    def unreferenced(self, *, remove: bool = False) -> tuple[str, ...]:
-        """Return the SHA-256 of attachments that no message holds: what a crash left behind before it was recorded.
-
-        Args:
-            remove: Whether their files are removed. None can be added meanwhile, so it is safe at any time.
-        """
-        return self._parts().archive.attachments.unreferenced(remove=remove)
-
-    aunreferenced = twin(unreferenced)
-
     def seal_journal(self, reason: str = "", *, despite: bool = False) -> tuple[Mismatch, ...]:
         """Seal the journal with the newest key of this kit from now on; return what did not fit.
 

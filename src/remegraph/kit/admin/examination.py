@@ -57,6 +57,7 @@ def seen(parts: Parts) -> Iterator[Seen]:
     yield from _owner(parts)
     yield from _index(parts)
     yield from _of_records(compared(parts, Counter()))
+    yield from _held_by_none(parts)
     yield from _sealed_despite(parts)
     yield from _queue(parts)
     yield from _work(parts)
@@ -195,6 +196,19 @@ def _of_records(differences: Sequence[Mismatch]) -> Iterator[Seen]:
     for where, (check, cure) in _OF_RECORDS.items():
         if found := [each for each in differences if each.where == where]:
             yield _finding(check, "error", f"The ledger does not hold together in {many(found)}.", cure)
+
+
+def _held_by_none(parts: Parts) -> Iterator[Seen]:
+    """Look for files that a crash left behind before their message was recorded."""
+    if loose := parts.archive.attachments.unreferenced():
+        what = f"{len(loose)} files of attachments belong to no message, as a crash leaves them behind."
+        cure = "Remove them, safely at any time: remegraph doctor --fix."
+        yield _finding("attachments", "note", what, cure, lambda: _remove_loose(parts))
+
+
+def _remove_loose(parts: Parts) -> str:
+    removed = len(parts.archive.attachments.unreferenced(remove=True))
+    return f"removed {removed} {'file' if removed == 1 else 'files'}"
 
 
 def _sealed_despite(parts: Parts) -> Iterator[Seen]:
