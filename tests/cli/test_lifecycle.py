@@ -223,3 +223,19 @@ def test_a_person_lists_approves_and_rejects_what_waits_on_the_command_line(run:
     heads = json.loads(run("memory", "list", "--user", "Ann", "--home", home, "--json").stdout)
     assert [memory["content"] for memory in heads if memory["status"] == "active"] == [PLANTED[0]]
     assert run("review", "reject", right, "--user", "Ann", "--home", home).exit_code == 1
+
+
+@pytest.mark.parametrize("verb", ["forget", "keep"])
+def test_requests_to_forget_are_listed_and_decided_on_the_command_line(run: Run, tmp_path: Path, verb: str) -> None:
+    """Where no model decides, a person does, and sees which words it is about."""
+    scope = Scope(user="me")
+    with MemoryKit.open(tmp_path / "home", model=None, embedder=None) as kit:
+        asked = said("Please forget that.", minutes=1, message_id="ask-1")
+        kit.add_messages([said("My locker combination is 4711."), asked], scope=scope)
+    listed = run("review", "requests").stdout
+    assert "Please forget that." in listed
+    assert "4711" in listed
+    assert "2 messages" in run("review", verb, "ask").stdout
+    assert "No requests." in run("review", "requests").stdout
+    assert ("4711" in run("recall", "locker combination", "--depth", "messages").stdout) is (verb == "keep")
+    assert run("review", verb, "ask-1").exit_code == 1

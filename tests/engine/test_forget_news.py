@@ -148,3 +148,79 @@ def test_what_a_request_points_at_is_told_from_a_clause_that_it_names(text: str,
     """A "that" before a plea is what was said before; before a clause it only leads to it."""
     (found,) = requests(text)
     assert found.back is back
+
+
+@pytest.mark.parametrize(
+    ("told", "asked", "secret"),
+    [
+        ("My alarm PIN is 4711.", "Please forget my alarm PIN.", "4711"),
+        ("My passport is X4471920.", "Please forget my passport X4471920.", "X4471920"),
+        ("我的保险箱密码是482913。", "请把保险箱密码忘掉。", "482913"),
+        ("我的護照號碼是310582244。", "請忘掉我的護照號碼。", "310582244"),
+    ],
+)
+@pytest.mark.parametrize("learned", [True, False])
+def test_what_a_request_names_is_forgotten_as_a_person_decides(
+    tmp_path: Path, told: str, asked: str, secret: str, *, learned: bool
+) -> None:
+    """Settled without it, the request is over, and what was to be gone is shown for ever."""
+    with open_kit(tmp_path) as kit:
+        kit.add_messages([said(told), replied(f"{secret}, noted.", minutes=1)], scope=ANN)
+        if learned:
+            kit.summarize(scope=ANN, close=True)
+        kit.add_messages([said("I like tea.", minutes=800), said(asked, minutes=801, message_id="ask")], scope=ANN)
+
+        done = kit.governance.decide("ask", forget=True, scope=ANN)
+        kit.add_messages([said("Hello again.", minutes=900, thread="later")], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+
+        assert (done.found, len(done.memories)) == (True, int(learned))
+        assert secret not in readable(kit)
+        assert "tea" in readable(kit)
+
+
+@pytest.mark.parametrize("asked", ["Please forget my divorce.", "Please forget my shoe size."])
+def test_a_decision_says_that_nothing_was_found(tmp_path: Path, asked: str) -> None:
+    """One word names too much, and what is worded otherwise is not found: whoever decides must know to look."""
+    with open_kit(tmp_path) as kit:
+        kit.add_messages([said("The divorce is over, and my shoes are big.")], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+        kit.add_messages([said(asked, minutes=800, message_id="ask")], scope=ANN)
+
+        done = kit.governance.decide("ask", forget=True, scope=ANN)
+
+        assert (done.found, done.memories, done.messages) == (False, (), ("ask",))
+        assert "divorce" in readable(kit)
+        assert kit.governance.requests(scope=ANN) == ()
+
+
+def test_what_is_firm_is_not_forgotten_for_a_request(tmp_path: Path) -> None:
+    """An owner's rule outlives what is said in talk."""
+    with open_kit(tmp_path) as kit:
+        kit.save("rule", "Ask Ann for the alarm PIN before every shift.", scope=ANN, memory_class="policy")
+        kit.add_messages([said("Please forget my alarm PIN.", message_id="ask")], scope=ANN)
+
+        assert kit.governance.decide("ask", forget=True, scope=ANN).memories == ()
+        assert [memory.status for memory in kit.memories(scope=ANN)] == ["active"]
+
+
+def test_news_in_the_sentence_that_asks_is_no_name_of_what_it_means(tmp_path: Path) -> None:
+    """Taken for one, what was just learned was forgotten as the request was decided."""
+    with open_kit(tmp_path) as kit:
+        asked = "Remove that from your notes; separately, I now drive a blue Skoda."
+        kit.add_messages([said("I owe Viktor money."), said(asked, minutes=1, message_id="ask")], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+
+        assert kit.governance.decide("ask", forget=True, scope=ANN).memories == ()
+        assert "Skoda" in readable(kit)
+        assert "Viktor" not in readable(kit)
+
+
+def test_only_what_can_be_decided_is_listed(tmp_path: Path) -> None:
+    """Answers and what is meant wait with their request, and have no decision of their own."""
+    with open_kit(tmp_path) as kit:
+        kit.add_messages([said(SECRET), said(ASKED, minutes=1), replied("It is gone.", minutes=2)], scope=ANN)
+
+        (waiting,) = kit.governance.requests(scope=ANN)
+        assert (waiting.message.text, len(waiting.words)) == (ASKED, 3)
+        kit.governance.decide(waiting.message.message_id, forget=True, scope=ANN)

@@ -207,7 +207,8 @@ def test_a_request_that_a_model_names_waits_where_the_writer_fails(tmp_path: Pat
         kit.add_messages([said("O meu PIN é 4711."), said("Não guardes isso.", minutes=1)], scope=ANN)
         kit.summarize(scope=ANN, close=True)
         assert "4711" not in readable(kit)
-        assert [row.text for row in kit.governance.requests(scope=ANN)] == ["O meu PIN é 4711.", "Não guardes isso."]
+        (waiting,) = kit.governance.requests(scope=ANN)
+        assert [row.text for row in waiting.words] == ["O meu PIN é 4711.", "Não guardes isso."]
 
         kit.work.retry(scope=ANN)
         assert "4711" not in readable(kit)
@@ -227,7 +228,8 @@ def test_what_another_topic_made_of_words_that_wait_waits_with_them(tmp_path: Pa
 
         assert "200" not in readable(kit)
         assert kit.memories(scope=ANN) == ()
-        assert [row.text for row in kit.governance.requests(scope=ANN)] == [BUDGET, "Please forget that."]
+        (waiting,) = kit.governance.requests(scope=ANN)
+        assert [row.text for row in waiting.words] == [BUDGET, "Please forget that."]
 
 
 def test_a_correction_that_a_model_names_shows_the_writer_memories_of_other_topics(tmp_path: Path) -> None:
@@ -410,9 +412,11 @@ def test_a_person_decides_what_no_model_did(tmp_path: Path, *, forget: bool) -> 
         turn = [said("I live in Porto with my dog."), said("Please forget that.", minutes=1, message_id="ask")]
         kit.add_messages(turn, scope=ANN)
         kit.summarize(scope=ANN, close=True)
-        assert [message.text for message in kit.governance.requests(scope=ANN)] == [each.text for each in turn]
+        (waiting,) = kit.governance.requests(scope=ANN)
+        assert waiting.message.message_id == "ask"
+        assert [message.text for message in waiting.words] == [each.text for each in turn]
 
-        kit.governance.decide("ask", forget=forget, scope=ANN)
+        assert kit.governance.decide("ask", forget=forget, scope=ANN).found is True
 
         assert ("Porto" in readable(kit)) is not forget
         assert kit.governance.requests(scope=ANN) == ()

@@ -36,7 +36,7 @@ from remegraph.cli.command import (
 from remegraph.cli.options import By, DryRun, MemoryId, Model, Note, Timezone
 from remegraph.cli.recall import memory, memory_list, skill_table, trace_tree
 from remegraph.kit import SaveOptions
-from remegraph.models import Conflict, ConflictKind, ConflictState, Decision, Memory, Scope
+from remegraph.models import Conflict, ConflictKind, ConflictState, Decision, ForgetRequest, Memory, Scope
 
 __all__ = ["maintenance_tables", "memory", "review"]
 
@@ -391,3 +391,44 @@ def reject(session: Session, scope: Scope, memory_id: MemoryId, *, by: By = "", 
     name = session.memory_id(scope, memory_id)
     found = session.kit().knowledge.decide(name, approve=False, scope=scope, by=by or scope.user, note=note)
     session.show(found, *memory_list([found]))
+
+
+_MessageId = Annotated[str, Argument(help="The message that asks: its id, or the beginning of it.", metavar="ID")]
+
+
+@of_scope(review)
+def requests(session: Session, scope: Scope) -> None:
+    """List the requests to forget, said in talk, that wait for a decision, with the words that are withheld for them."""
+
+    def row(each: ForgetRequest) -> tuple[object, ...]:
+        name = each.message.message_id
+        beside = "\n".join(plain(shortened(one.text)) for one in each.words if one.message_id != name)
+        return name[:SHORT_ID], minute(each.message.time), plain(each.message.text), beside
+
+    found = session.kit().governance.requests(scope=scope)
+    session.show(found, *table(found, ("!id", "said", "request", "withheld beside it"), row, empty="No requests."))
+
+
+@of_scope(review)
+def forget(session: Session, scope: Scope, message_id: _MessageId) -> None:
+    """Forget what a request means: its words, what it points back to, and what else holds the words that name it."""
+    _decide(session, scope, message_id, forget=True)
+
+
+@of_scope(review)
+def keep(session: Session, scope: Scope, message_id: _MessageId) -> None:
+    """Show the words again: it was no request to forget."""
+    _decide(session, scope, message_id, forget=False)
+
+
+def _decide(session: Session, scope: Scope, message_id: str, *, forget: bool) -> None:
+    governance = session.kit().governance
+    known = (each.message.message_id for each in governance.requests(scope=scope))
+    done = governance.decide(first_match(known, message_id, "requests"), forget=forget, scope=scope)
+    told = f"{counted(len(done.messages), 'message')} shown again."
+    if forget:
+        memories = f"{len(done.memories)} {'memory' if len(done.memories) == 1 else 'memories'}"
+        told = f"Forgotten: {memories}, words of {counted(len(done.messages), 'message')}."
+    if forget and not done.found:
+        told += " Nothing else was found: what it means may still be remembered. Look with remegraph recall."
+    session.show(done, Text(told))

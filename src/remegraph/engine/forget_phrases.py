@@ -40,8 +40,10 @@ __all__ = [
     "clauses",
     "holds_words_of",
     "is_carried_out",
+    "means",
     "own_words",
     "requests",
+    "sought_by",
     "telling_sentences",
     "values",
 ]
@@ -71,7 +73,7 @@ class Request:
 
 def requests(text: str) -> tuple[Request, ...]:
     """Return what a person's words ask to be forgotten, sentence by sentence; nearly always nothing."""
-    found = [_read(span.text) for span in sentences(text)]
+    found = [_read(part) for span in sentences(text) for part in _news_apart(span.text)]
     whole = _read(text) if not any(found) and len(found) > 1 else None
     return tuple(each for each in (*found, whole) if each is not None)
 
@@ -142,8 +144,26 @@ def asking_parts(text: str, before: Sequence[str]) -> tuple[str, ...]:
 
 def holds_words_of(request: Request, text: str) -> bool:
     """Return whether a text holds all words by which a request names what it means."""
-    names = _echo(_form("verbs", request.words).sub(" ", _alike(request.words)))
+    names = _echo(_object(request))
     return bool(names) and names <= _echo(text)
+
+
+def means(request: Request, text: str) -> bool:
+    """Return whether a request names what a text says: by a value, or by all of its words if there are two at least."""
+    named = Telltales(_object(request))
+    if named.values:
+        return named.said_in(text)
+    return len(_echo(named.text)) > 1 and holds_words_of(request, text)
+
+
+def sought_by(request: Request) -> list[str]:
+    """Return tokens of our index of which a text that a request means holds some."""
+    return sorted(Telltales(_object(request)).sought)
+
+
+def _object(request: Request) -> str:
+    """Return what a request names, without the words that ask."""
+    return _form("verbs", request.words).sub(" ", _alike(request.words))
 
 
 def _news_apart(sentence: str) -> list[str]:

@@ -28,7 +28,6 @@ from remegraph.engine.removal import Words, index_entry, left_of
 from remegraph.engine.retraction import Forgetting, Retraction
 from remegraph.engine.retrieval.search import Searcher
 from remegraph.engine.routes import own, person
-from remegraph.errors import NotFoundError
 from remegraph.models import (
     FORGOTTEN,
     Block,
@@ -277,52 +276,11 @@ class Wishes:
             shown=tuple(_withholding(row.partition, row, cause=wish.cause) for wish, row in released),
         )
 
-    def waiting(self, scope: Scope) -> tuple[StoredMessage, ...]:
-        """Return the undecided requests to forget, with the words that wait."""
-        return self._archive.asked(self._mine(scope))
-
-    def decide(self, scope: Scope, message_id: str, *, forget: bool, actor: str) -> None:
-        """Let a person decide a request: its words stay withheld as forgotten, or are shown again.
-
-        Raises:
-            NotFoundError: No request of that message waits here.
-        """
+    def waiting(self, scope: Scope) -> tuple[Wish, ...]:
+        """Return the undecided requests to forget."""
         mine = self._mine(scope)
-        waiting = self._archive.asked(mine)
-        asking = next(
-            (row for row in waiting if row.message_id == message_id and _cause(row.partition, row) in row.asked), None
-        )
-        if asking is None:
-            raise NotFoundError(f"No request of message {message_id!r} waits here.")
-        wish = self._wish(mine, asking, waiting)
-        left = {row.message_id for row in waiting if row.asked - {wish.cause}}
-        self._retraction.put_back(
-            mine,
-            [wish.hides(row) for row in wish.words],
-            () if forget else (wish.cause,),
-            actor=actor,
-            scope=scope,
-            withheld=[wish.hides(row, reason="forgotten") for row in wish.words] if forget else (),
-            work=self._done(asking, left),
-        )
-
-    def _done(self, asking: StoredMessage, left: Collection[str]) -> list[Work]:
-        """Return the work that waited for a request, as done, unless it waits for another."""
-        blocks = self._archive.blocks([asking.partition], message_ids=[asking.message_id])
-        names = {
-            block.block_id
-            for block in blocks
-            if not any(
-                row.message_id in left
-                for row in self._archive.messages(
-                    [block.partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
-                )
-            )
-        }
-        review = self._archive.work([asking.partition], states=["review"])
-        return [
-            work.evolve(state="done", reason="") for work in review if work.block_id in names and work.reason == WAITS
-        ]
+        rows = self._archive.asked(mine)
+        return tuple(self._wish(mine, row, rows) for row in rows if _cause(row.partition, row) in row.asked)
 
     def _roots(self, deleted: Mapping[str, MemoryChange], held: Mapping[str, tuple[Memory, Memory]]) -> list[Memory]:
         """Return the memories that are deleted, as they were, under the version that the writer saw."""

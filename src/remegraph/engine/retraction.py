@@ -222,6 +222,15 @@ class Retraction:
                 self._commit(plan, operation_id("hide", self._new_id()), None, actor=actor)
         raise ConflictError(list(message_ids))
 
+    def silence(self, partition: Partition, words: Words, scope: Scope) -> None:
+        """Withhold words of messages as forgotten, and what was learned from them alone.
+
+        Raises:
+            ConflictError: Other changes came first.
+        """
+        plan = replace(self._removals.of_messages(partition, words, "forgotten"), words=words)
+        self._commit(plan, operation_id("silence", self._new_id()), scope)
+
     def show(
         self, partition: Partition, message_ids: Sequence[str], *, reasons: Collection[WithheldReason], actor: str
     ) -> None:

@@ -15,6 +15,7 @@ from langchain_core.documents import BaseDocumentCompressor
 
 from remegraph.engine.disputes import Disputes
 from remegraph.engine.extractive import ExtractiveThinker
+from remegraph.engine.forget_decisions import ForgetDecisions
 from remegraph.engine.forget_requests import Wishes
 from remegraph.engine.perception import Perceiver
 from remegraph.engine.redaction import UNREDACTED, RedactingEmbedder, Redactor
@@ -195,6 +196,11 @@ class Parts:
     def wishes(self) -> Wishes:
         """Withholds what a request to forget may mean, until it is decided."""
         return Wishes(self.archive, self.searcher, self.retraction, self.settings)
+
+    @cached_property
+    def forget_decisions(self) -> ForgetDecisions:
+        """Settles requests to forget as a person decides."""
+        return ForgetDecisions(self.archive, self.wishes, self.retraction, self.settings)
 
     @cached_property
     def retriever(self) -> Retriever:

@@ -33,6 +33,8 @@ from remegraph.models import (
     ConflictState,
     Decision,
     Diff,
+    ForgetDecision,
+    ForgetRequest,
     Injection,
     Known,
     Memory,
@@ -41,7 +43,6 @@ from remegraph.models import (
     RecallFilter,
     Scope,
     Shown,
-    StoredMessage,
 )
 
 __all__ = ["Conflicts", "Governance", "heads_of", "restored"]
@@ -111,26 +112,32 @@ class Governance(Facade):
 
     adiff = twin(diff)
 
-    def requests(self, *, scope: Scope) -> tuple[StoredMessage, ...]:
-        """Return the messages that wait for a decision on a request to forget, with their words.
+    def requests(self, *, scope: Scope) -> tuple[ForgetRequest, ...]:
+        """Return the requests to forget that wait for a decision, each with the words that it withholds.
 
-        Nobody else is shown them meanwhile. Where a model learns, it decides when it reads the block; without one, a
+        Nobody else is shown these meanwhile. Where a model learns, it decides when it reads the block; without one, a
         person does, with `decide`.
 
         Args:
             scope: Whose.
         """
-        return self._parts().wishes.waiting(required(scope))
+        return self._parts().forget_decisions.waiting(required(scope))
 
     arequests = twin(requests)
 
-    def decide(self, message_id: str, *, forget: bool, scope: Scope) -> None:
+    def decide(self, message_id: str, *, forget: bool, scope: Scope) -> ForgetDecision:
         """Decide a request to forget: its words are forgotten, or it was none, and they are shown again.
+
+        What it names is forgotten with them, as `forget` does it: memories and raw words that hold a value of it, or all of its
+        words, two at least. What is firm stays.
 
         Args:
             message_id: The message that asks.
             forget: Whether it does.
             scope: Who decides.
+
+        Returns:
+            What was forgotten, and whether anything was found beside the request itself.
 
         Raises:
             NotFoundError: No request of that message waits here.
@@ -138,8 +145,11 @@ class Governance(Facade):
             ConflictError: Other changes came first.
         """
         check_text(message_id=message_id)
-        self._parts().wishes.decide(required(scope), message_id, forget=forget, actor=actor_of(scope))
+        decided = self._parts().forget_decisions.decide(
+            required(scope), message_id, forget=forget, actor=actor_of(scope), discard=self._context.in_mind.discard
+        )
         self._follow()
+        return decided
 
     adecide = twin(decide)
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from remegraph.models.base import AwareTime, Json, Record, Text, Token
 from remegraph.models.changes import Work
 from remegraph.models.memories import Memory
+from remegraph.models.messages import StoredMessage
 from remegraph.models.scope import Partition
 
 __all__ = [
@@ -24,6 +25,8 @@ __all__ = [
     "Finding",
     "ForeignMemory",
     "ForeignSystem",
+    "ForgetDecision",
+    "ForgetRequest",
     "Forgotten",
     "HealthReport",
     "Imported",
@@ -161,6 +164,32 @@ class Forgotten(Record):
     passages: tuple[Passage, ...] = Field(default=(), description="The raw words that are withheld.")
     blocks: tuple[str, ...] = Field(default=(), description="Blocks whose index entries are made again without them.")
     done: bool = Field(description="Whether it was done; else it was only looked at.")
+
+
+class ForgetRequest(Record):
+    """A request to forget, said in talk, that waits for a decision."""
+
+    message: StoredMessage = Field(description="The message that asks.")
+    words: tuple[StoredMessage, ...] = Field(
+        description="All messages of which it withholds words meanwhile: itself, what it points back to, and answers."
+    )
+
+
+class ForgetDecision(Record):
+    """Result of a person's decision on a request to forget."""
+
+    message_id: Token = Field(description="The message that asks.")
+    forget: bool = Field(description="Whether it was one.")
+    memories: tuple[Memory, ...] = Field(
+        default=(), description="Memories that were forgotten for it, without a word of what they said."
+    )
+    messages: tuple[Token, ...] = Field(
+        default=(), description="Ids of the messages of which words are withheld as forgotten, or shown again."
+    )
+    found: bool = Field(
+        description="Whether anything was found that it means. False: only its own words and the answer are withheld, "
+        "and what it means may still be remembered in other words: look for it, and forget it by its id."
+    )
 
 
 class SaveResult(Record):
