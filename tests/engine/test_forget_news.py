@@ -102,6 +102,7 @@ def test_sentences_and_marked_clauses_that_say_something_else_stay(text: str, ne
         "Don't save this. I steal from my boss.",
         "Oh dear! Please don't store this. I steal from my boss.",
         "Please forget that. I was drunk.",
+        "Please forget that. We meet at the Ibis on Fridays.",
         "Forget my address. I live in Rose Lane.",
         "Forget everything about my health. I have asthma.",
         "忘掉我的地址。我住在玫瑰路。",
@@ -122,6 +123,7 @@ def test_news_that_repeats_a_word_of_what_is_meant_goes_with_it() -> None:
     """Whatever is said of the same thing may say it."""
     assert left("Please forget that. I keep my locker at the pool.", SECRET) == ""
     assert left("Please forget that. My new number is 4812.", SECRET) == ""
+    assert left("请忘掉刚才那个。我爸在医院。", "我跟爸爸打架。") == ""
     assert left("别记这个。我银行卡在抽屉里。", "我的银行卡密码是482913。") == ""
 
 

@@ -195,6 +195,7 @@ def _echo(text: str) -> frozenset[str]:
     pairs = {f"{a}{b}" for run in _RUN.findall(plain) for each in _FUNCTION.split(run) for a, b in pairwise(each)}
     rest = _RUN.sub(" ", without_dates(plain))
     stems = {word for word in query_tokens(rest) if word.isalpha()} if any(map(str.isalnum, rest)) else set()
+    pairs |= set(_KIN.findall(plain))
     codes = {"#"} if any(not _YEAR.fullmatch(each) for each in values(rest)) else set()
     return frozenset((pairs | stems | codes) - _ASKING)
 
@@ -253,6 +254,9 @@ _MOST = 0.75
 
 _ASKING = frozenset("rememb pleas note forget tell told know say said bitt merk denk vergiss merken".split())
 """Stems of what asks to be remembered: they say nothing of what."""
+
+_KIN = re.compile("[爸妈爹娘哥姐弟妹爷奶婆妻夫儿女]")
+"""Characters that name relatives, of whom one is called 我爸 and 爸爸."""
 
 _FUNCTION = re.compile(
     "[的了是在我你他她它们這这那有不没沒很都也和就还還说說要会會去来來吗嗎呢吧啊给給把被对對从從到着著过過请請叫做为為与與跟请請]|一下|已经|已經|别忘|別忘|忘记|忘記|记得|記得|记住|記住|告诉|告訴|知道"
