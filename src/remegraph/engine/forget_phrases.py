@@ -255,7 +255,7 @@ _MOST = 0.75
 _ASKING = frozenset("rememb pleas note forget tell told know say said bitt merk denk vergiss merken".split())
 """Stems of what asks to be remembered: they say nothing of what."""
 
-_KIN = re.compile("[爸妈爹娘哥姐弟妹爷奶婆妻夫儿女]")
+_KIN = re.compile("[爸妈爹娘哥姐弟妹爷奶婆]")
 """Characters that name relatives, of whom one is called 我爸 and 爸爸."""
 
 _FUNCTION = re.compile(

@@ -15,7 +15,6 @@ from langchain_core.documents import BaseDocumentCompressor
 
 from remegraph.engine.disputes import Disputes
 from remegraph.engine.extractive import ExtractiveThinker
-from remegraph.engine.forget_decisions import ForgetDecisions
 from remegraph.engine.forget_requests import Wishes
 from remegraph.engine.perception import Perceiver
 from remegraph.engine.redaction import UNREDACTED, RedactingEmbedder, Redactor
@@ -29,6 +28,7 @@ from remegraph.engine.summarizer import Tools, build_summarizer
 from remegraph.engine.summary_tasks import Meter
 from remegraph.errors import IndexOwnedError, MissingExtraError, SetupError
 from remegraph.files import IndexOwner
+from remegraph.governance.decisions import ForgetDecisions
 from remegraph.importers.views import OffRecord, Recent
 from remegraph.kit.health import gauges, pseudonym
 from remegraph.kit.providers import Thinkers
