@@ -186,7 +186,7 @@ def _left(kit: MemoryKit, talk: Talk) -> Outcome:
         found = kit.recall(message.text, scope=talk.scope, depth="messages", budget=2000)
         shown.append(found.context)
         summaries.update({each.record_id: each.text for each in found.blocks})
-    waiting = [each.text for each in kit.governance.requests(scope=talk.scope)]
+    waiting = [row.text for each in kit.governance.requests(scope=talk.scope) for row in each.words]
     return Outcome(
         talk, [each.content for each in live if each.valid_to is None], [*summaries.values()], shown, waiting
     )
