@@ -96,14 +96,14 @@ class Disputes:
         Raises:
             ConflictError: Records that the change itself names changed, or a twin appeared.
         """
-        named, weighed = _ids(changes), changes
+        weighed = changes
 
         def act() -> tuple[ChangeSet, Receipt]:
             nonlocal weighed
             weighed = self.weigh(changes)
             return weighed, self._archive.commit(weighed)
 
-        return repeated(act, again=lambda conflict: (_ids(weighed) - named).issuperset(conflict.records))
+        return repeated(act, again=lambda conflict: (_ids(weighed) - _ids(changes)).issuperset(conflict.records))
 
     def weigh(self, changes: ChangeSet) -> ChangeSet:
         """Return a change with what follows from it.

@@ -162,8 +162,11 @@ def add(
         for seq, (message, _, _) in placed
     ]
     fulltext.put(connection, {shelf: told})
+    size = sum(len(body) for _, body, _ in rows)
     if blobs:
-        attachments.add(connection, partition_id, [message for message, _, _ in rows], blobs)
+        added = [message for message, _, _ in rows]
+        attachments.add(connection, partition_id, added, blobs)
+        size += attachments.size(added, blobs)
     ends = {message.thread: seq for seq, (message, _, _) in placed}
     connection.execute(
         _move_threads(connection.dialect.name, cut=cut),
@@ -172,7 +175,6 @@ def add(
             for thread, seq in ends.items()
         ],
     )
-    size = sum(len(body) for _, body, _ in rows) + attachments.size([message for message, _, _ in rows], blobs)
     moved = {"here": partition_id, "added": len(rows), "size": size, "now": minute_of(recorded)}
     connection.execute(_MOVE_PARTITION, moved)
     return len(rows)

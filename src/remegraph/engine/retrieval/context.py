@@ -142,7 +142,7 @@ class Sheet:
 
     def shows(self, hit: Hit) -> bool:
         """Return whether it stands here already."""
-        return self._shown.is_itself(hit)
+        return (hit.kind, hit.partition, hit.record_id) in self._shown.records
 
     def add_notice(self, notice: str) -> None:
         """Write what happened to memory itself, if there is room."""
@@ -238,9 +238,6 @@ class _Shown:
             self.of_days.setdefault(_day_of(hit), set()).update(said)
         for message_id in {item.message_id for item in hit.evidence}:
             self.told.setdefault(message_id, []).append(folded(hit.text))
-
-    def is_itself(self, hit: Hit) -> bool:
-        return (hit.kind, hit.partition, hit.record_id) in self.records
 
     def says_the_same_as(self, hit: Hit) -> bool:
         if _words(hit) in self.words:
