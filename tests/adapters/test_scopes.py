@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -12,8 +13,20 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime, ServerInfo
 
-from remegraph import Scope, ScopeError
-from remegraph.adapters import ScopeSource, resolve_scope
+from remegraph import InputError, MemoryKit, Scope, ScopeError, SetupError
+from remegraph.adapters import (
+    MemoryMiddleware,
+    MemoryRetriever,
+    MemoryStore,
+    MessageHistory,
+    ScopeSource,
+    ToolMemoryHandler,
+    memory_node,
+    memory_tools,
+    resolve_scope,
+    skill_tools,
+    with_memory,
+)
 from remegraph.models import Partition, visible
 
 _names = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), min_size=1)
@@ -130,3 +143,38 @@ def test_inside_a_chain_the_config_of_the_run_counts() -> None:
     """LangChain passes the config along; nobody has to hand it on."""
     chain: Runnable[str, str] = RunnableLambda(lambda _: resolve_scope().user)
     assert chain.invoke("", _configured(user_id="ann")) == "ann"
+
+
+_SURFACES: dict[str, Callable[[Any, Any], object]] = {
+    "middleware": MemoryMiddleware,
+    "memory_node": memory_node,
+    "with_memory": lambda kit, scope: with_memory(kit, lambda state: state, scope),
+    "memory_tools": memory_tools,
+    "skill_tools": skill_tools,
+    "retriever": lambda kit, scope: MemoryRetriever(kit, scope=scope),
+    "history": MessageHistory,
+    "tool_handler": ToolMemoryHandler,
+    "store": lambda kit, scope: MemoryStore(kit, scope=scope),
+}
+
+
+@pytest.mark.parametrize("surface", _SURFACES.values(), ids=_SURFACES)
+def test_what_is_no_kit_or_no_scope_is_refused_when_a_surface_is_made(surface: Any, kit: MemoryKit) -> None:
+    """Not at the first message of a user. The usual slip is a kit that was opened with `aopen` and not awaited."""
+    for wrong in (None, MemoryKit, "home"):
+        with pytest.raises(SetupError, match=r"MemoryKit\.open"):
+            surface(wrong, Scope(user="ann"))
+    with pytest.raises(ScopeError):
+        surface(kit, "ann")
+
+
+def test_what_a_surface_cannot_do_is_refused_when_it_is_made(kit: MemoryKit) -> None:
+    """A depth that there is not, a number of documents below one, a node that cannot be called."""
+    with pytest.raises(InputError, match="deep"):
+        memory_tools(kit, depth="deep")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="deep"):
+        MemoryRetriever(kit, mode="deep")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="k is 0"):
+        MemoryRetriever(kit, k=0)
+    with pytest.raises(InputError, match="node"):
+        with_memory(kit, "model")  # type: ignore[arg-type]

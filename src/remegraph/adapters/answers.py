@@ -13,7 +13,7 @@ from langgraph.prebuilt import ToolRuntime
 from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
-from remegraph.adapters.scopes import MemoryMode, ScopeSource, memory_mode, resolve_scope, usual_mode
+from remegraph.adapters.scopes import MemoryMode, ScopeSource, check_surface, memory_mode, resolve_scope, usual_mode
 from remegraph.engine.frame import RECALLED
 from remegraph.errors import InputError, RemegraphError, ScopeError
 from remegraph.kit import MemoryKit
@@ -54,6 +54,7 @@ class ScopedTools:
     """
 
     def __init__(self, kit: MemoryKit, scope: Scope | ScopeSource | None, memory: MemoryMode = "on") -> None:
+        check_surface(kit, scope)
         self._kit = kit
         self._scope = scope
         self._usual = usual_mode(memory)

@@ -15,11 +15,12 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, set_config_context
 from pydantic import ConfigDict, Field
 
-from remegraph.adapters.scopes import ScopeSource, asked_now, memory_mode, resolve_scope
+from remegraph.adapters.scopes import ScopeSource, asked_now, check_surface, memory_mode, resolve_scope
 from remegraph.engine.retrieval.context import source_of
 from remegraph.importers.messages import to_langchain_dict
 from remegraph.kit import MemoryKit
 from remegraph.kit.context import twin
+from remegraph.kit.validation import check_choice, check_numbers
 from remegraph.models import Depth, Hit, InjectionLayer, Scope
 
 __all__ = ["MemoryRetriever", "MessageHistory"]
@@ -57,6 +58,9 @@ class MemoryRetriever(BaseRetriever):
         mode: Depth = "memories",
         **fields: Any,
     ) -> None:
+        check_surface(kit, scope)
+        check_numbers(least=1, whole=True, k=k)
+        check_choice(Depth, mode=mode)
         fields |= {"kit": kit, "scope": scope, "k": k, "mode": mode}
         super().__init__(**fields)
 
@@ -172,6 +176,7 @@ class MessageHistory(BaseChatMessageHistory):
 
     def __init__(self, kit: MemoryKit, scope: Scope | ScopeSource | None = None, thread: str = "main") -> None:
         super().__init__()
+        check_surface(kit, scope)
         self._kit = kit
         self._scope = scope
         self._thread = thread

@@ -32,6 +32,7 @@ from remegraph.adapters.scopes import (
     MemoryMode,
     ScopeSource,
     asked_now,
+    check_surface,
     memory_mode,
     resolve_scope,
     run_id,
@@ -89,6 +90,7 @@ class ConversationMemory:
         level: int = 1,
         memory: MemoryMode = "on",
     ) -> None:
+        check_surface(kit, scope)
         self._usual = usual_mode(memory)
         self._kit = kit
         self._scope = scope

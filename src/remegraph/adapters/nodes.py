@@ -218,6 +218,8 @@ def with_memory(
         memory_key: Where the node finds what is recalled, as text.
         memory: What a run may do that does not say it: on, read or off; see `MemoryMiddleware`.
     """
+    if not callable(node) and not isinstance(node, Runnable):
+        raise InputError(f"node is of type {type(node).__name__}.", "Give a function or a Runnable.")
     around = _Around(ConversationMemory(kit, scope, channel=messages_key, memory=memory), messages_key, memory_key)
     if isinstance(node, Runnable):
         return _around_runnable(around, node)

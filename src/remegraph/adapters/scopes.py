@@ -12,7 +12,7 @@ from langchain_core.runnables.config import ensure_config
 from langgraph.runtime import ServerInfo, get_runtime
 from pydantic import Field, ValidationError
 
-from remegraph.errors import InputError, ScopeError
+from remegraph.errors import InputError, ScopeError, SetupError
 from remegraph.kit import MemoryKit
 from remegraph.kit.validation import here, zone
 from remegraph.models import Scope
@@ -23,6 +23,7 @@ __all__ = [
     "RuntimeLike",
     "ScopeSource",
     "asked_now",
+    "check_surface",
     "memory_mode",
     "resolve_scope",
     "run_id",
@@ -74,6 +75,24 @@ class RuntimeLike(Protocol):
     def server_info(self) -> ServerInfo | None:
         """The Agent Server's information on the run."""
         ...
+
+
+def check_surface(kit: object, scope: object = None) -> None:
+    """Refuse what a surface cannot work with when it is made, not at the first message of a user.
+
+    Args:
+        kit: Anything that can recall; a wrapper of a kit can.
+        scope: A scope, what all runs have in common, or nothing.
+
+    Raises:
+        SetupError: The kit is none.
+        ScopeError: The scope is none.
+    """
+    if isinstance(kit, type) or not callable(getattr(kit, "recall", None)):
+        cure = "Give what MemoryKit.open(...) returns, or await MemoryKit.aopen(...) first."
+        raise SetupError(f"kit is of type {type(kit).__name__}.", cure)
+    if scope is not None and not isinstance(scope, Scope | ScopeSource):
+        raise ScopeError(f"A scope is needed, not {type(scope).__name__}.")
 
 
 def resolve_scope(

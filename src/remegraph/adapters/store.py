@@ -42,6 +42,7 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
+from remegraph.adapters.scopes import check_surface
 from remegraph.errors import InputError
 from remegraph.kit.validation import required
 from remegraph.ports import ItemChange, StoredItem
@@ -216,6 +217,7 @@ class MemoryStore(BaseStore):
         index: Sequence[str] | Literal[False] | None = None,
         ttl: TTLConfig | None = None,
     ) -> None:
+        check_surface(kit)
         self.ttl_config = ttl
         self._kit = kit
         self._scope = required(scope)

@@ -16,7 +16,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
 from remegraph.adapters.conversation_memory import HostGuard
-from remegraph.adapters.scopes import MemoryMode, ScopeSource, memory_mode, resolve_scope, usual_mode
+from remegraph.adapters.scopes import MemoryMode, ScopeSource, check_surface, memory_mode, resolve_scope, usual_mode
 from remegraph.kit import MemoryKit
 from remegraph.models import Scope
 
@@ -88,6 +88,7 @@ class ToolMemoryHandler(BaseCallbackHandler):
     run_inline = True  # noting takes microseconds; a thread for it would take longer
 
     def __init__(self, kit: MemoryKit, scope: Scope | ScopeSource | None = None, *, memory: MemoryMode = "on") -> None:
+        check_surface(kit, scope)
         self._kit = kit
         self._scope = scope
         self._usual = usual_mode(memory)

@@ -20,6 +20,7 @@ from remegraph.adapters.scopes import MemoryMode, ScopeSource, asked_now, run_id
 from remegraph.engine.frame import framed, vouched
 from remegraph.kit import MemoryKit, SaveOptions
 from remegraph.kit.context import twin
+from remegraph.kit.validation import check_choice
 from remegraph.models import (
     Conflict,
     Depth,
@@ -150,6 +151,8 @@ class _Tools(ScopedTools):
         memory: MemoryMode = "on",
     ) -> None:
         super().__init__(kit, scope, memory)
+        if depth is not None:
+            check_choice(Depth, depth=depth)
         self._depth = depth
         self._ask = ask
 
