@@ -148,6 +148,14 @@ def test_a_settings_file_that_cannot_be_used_is_named_with_the_place(
         Settings.from_env({"REMEGRAPH_QUEUE": "kafka"})
 
 
+def test_a_line_end_behind_a_key_in_the_environment_is_no_part_of_it() -> None:
+    """Stores of secrets add one; it had sealed with another key, and the doctor would have cried tampering."""
+    key = "a key that is long enough"
+    env = {"REMEGRAPH_JOURNAL_KEY": f"{key}\n", "REMEGRAPH_FORMER_JOURNAL_KEYS": f" {key} \n", "REMEGRAPH_REDACT": "\n"}
+    settings = Settings.from_env(env)
+    assert (settings.journal_key, settings.former_journal_keys, settings.redact) == (key, (key,), frozenset())
+
+
 def test_every_variable_that_is_read_and_every_file_of_a_secret_is_in_the_one_table() -> None:
     """Who deploys looks there, and nowhere else."""
     root = Path(__file__).parents[1]

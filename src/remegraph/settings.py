@@ -701,7 +701,9 @@ class Settings(_Policy):
 
     @classmethod
     def _read(cls, told: Mapping[str, Any], env: Mapping[str, str], where: str) -> Self:
-        given = {name: env[key] for name in _IN_ENVIRONMENT if env.get(key := f"REMEGRAPH_{name.upper()}")}
+        # Stores of secrets often add a line end: it is no part of a key, and would make another one of it.
+        told_here = {name: env.get(f"REMEGRAPH_{name.upper()}", "").strip() for name in _IN_ENVIRONMENT}
+        given = {name: value for name, value in told_here.items() if value}
         usual = {"model": "openai:gpt-5-mini", "embedder": "openai:text-embedding-3-small"}
         try:
             return cls.model_validate((usual if env.get("OPENAI_API_KEY") else {}) | dict(told) | given)

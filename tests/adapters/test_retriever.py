@@ -110,7 +110,7 @@ def test_k_is_checked_and_counts_per_call(told: MemoryKit) -> None:
     assert len(retriever.invoke("I live, hate, love", k=3)) == 3
     with pytest.raises(InputError, match="k is 0"):
         retriever.invoke("tea", k=0)
-    with pytest.raises(ValueError, match="greater than or equal to 1"):
+    with pytest.raises(InputError, match="k is 0"):
         MemoryRetriever(told, scope=ANN, k=0)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -361,3 +363,26 @@ def test_content_of_any_kind_comes_back(ledger: Ledger) -> None:
     memory = ledger.memory().evolve(payload={"odd": odd})
     ledger.commit(create(memory))
     assert ledger.head(memory).payload == {"odd": odd}
+
+
+def test_a_memory_read_again_in_a_session_is_as_it_is_by_then(ledger: Ledger) -> None:
+    """One snapshot reads it once, by whichever conditions; a change, of this call or of another, ends the snapshot."""
+    first, archive = ledger.learn(), ledger.archive
+    ids = [first.memory_id]
+
+    def read(**conditions: Any) -> list[int]:
+        return [each.version for each in archive.memories([ANN], ids=ids, **conditions)]
+
+    with archive.session():
+        assert read() == read(statuses=["active"]) == read(topics=[first.topic]) == read(layers=[first.layer]) == [1]
+        assert read(statuses=["superseded"]) == read(canonical_topics=["cat:name"]) == []
+        assert archive.memories([Partition(tenant=ANN.tenant, user="bob")], ids=ids) == (), (
+            "another user has no part in what was read"
+        )
+        ledger.commit(following(first, importance=0.7))
+        assert read() == [2]
+        with ThreadPoolExecutor(1) as others:  # another call
+            others.submit(ledger.commit, following(ledger.head(first), importance=0.8)).result()
+        archive.away()
+        assert read() == [3]
+    assert read() == [3]

@@ -559,6 +559,7 @@ class Archive(UsageLog):
                 block_ids=block_ids,
                 layers=layers,
                 limit=limit,
+                known=self.database.records(),
             )
 
     def full_ids(self, names: Sequence[str]) -> tuple[str, ...]:

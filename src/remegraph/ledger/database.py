@@ -80,6 +80,7 @@ class _Session:
 
     def __init__(self, snapshot: Callable[[], AbstractContextManager[Connection]]) -> None:
         self.known: dict[Hashable, Any] = {}
+        self.records: dict[Hashable, Any] = {}
         self._snapshot = snapshot
         self._turn = threading.RLock()
         self._held = ExitStack()
@@ -103,11 +104,13 @@ class _Session:
         """End the snapshot; the next read takes another one."""
         with self._turn:
             self._connection = None
+            self.records.clear()
             self._held.close()
 
     def _fail(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """End the snapshot by the error of a read: what the server has ended itself cannot be ended as if all were well."""
         self._connection = None
+        self.records.clear()
         self._held.__exit__(kind, error, at)
 
     @contextmanager
@@ -241,6 +244,10 @@ class Database:
                 known[key] = query(reading)
         found: T = known[key]
         return found
+
+    def records(self) -> dict[Hashable, Any]:
+        """Return what the snapshot of the session was read into, by key; without a session, nothing that is kept."""
+        return {} if (session := self._session()) is None else session.records
 
     def _session(self) -> _Session | None:
         return _SESSIONS.get().get(id(self))

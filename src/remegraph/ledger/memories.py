@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BindParameter,
@@ -130,7 +131,7 @@ _BEGINNING = {  # "g" comes after all that is hexadecimal
 }
 _HERE: BindParameter[Any] = bindparam("here", expanding=True)
 _HEADS = (
-    select(memories.c.id, memories.c.memory_id, memories.c.said_at, memories.c.body)
+    select(memories.c.id, memories.c.partition_id, memories.c.memory_id, memories.c.said_at, memories.c.body)
     .where(memories.c.partition_id.in_(_HERE))
     .order_by(memories.c.said_at.desc(), memories.c.id)
 )
@@ -163,15 +164,16 @@ def read(
     connection: Connection,
     places: Mapping[int, Partition],
     *,
-    ids: Sequence[str] | None,
-    on: Sequence[Topic] | None,
-    statuses: Sequence[Status] | None,
-    canonical_topics: Sequence[str] | None,
-    block_ids: Sequence[str] | None,
-    layers: Sequence[Layer] | None,
-    limit: int | None,
+    ids: Sequence[str] | None = None,
+    on: Sequence[Topic] | None = None,
+    statuses: Sequence[Status] | None = None,
+    canonical_topics: Sequence[str] | None = None,
+    block_ids: Sequence[str] | None = None,
+    layers: Sequence[Layer] | None = None,
+    limit: int | None = None,
+    known: dict[Hashable, _Head] | None = None,
 ) -> tuple[Memory, ...]:
-    """Return head versions, newest `said_at` first."""
+    """Return head versions, newest `said_at` first. `known` is what this snapshot was read into by id: read once, it stays."""
     asked: dict[str, Sequence[Any] | None] = {
         "ids": ids,
         "statuses": statuses,
@@ -181,12 +183,57 @@ def read(
         "blocks": block_ids,
     }
     given = {name: values for name, values in asked.items() if values is not None}
-    query = _heads(tuple(given), limited=limit is not None)
-    some = product(*([(name, chunk) for chunk in chunks(values)] for name, values in given.items()))
-    here = {"here": list(places), "limit": limit}
-    found = {row.id: row for each in some for row in connection.execute(query, {**here, **dict(each)})}
-    newest_first = sorted(found.values(), key=lambda row: (-row.said_at, row.id))
-    return tuple(_shown(row.body) for row in newest_first[:limit])
+    known = {} if known is None else known
+    if ids is not None and block_ids is None:
+        found = [head for head in _by_id(connection, places, ids, known) if _meets(head.memory, given)]
+    else:
+        query = _heads(tuple(given), limited=limit is not None)
+        some = product(*([(name, chunk) for chunk in chunks(values)] for name, values in given.items()))
+        here = {"here": list(places), "limit": limit}
+        rows = {row.id: row for each in some for row in connection.execute(query, {**here, **dict(each)})}
+        found = [_head(row, known) for row in rows.values()]
+    return tuple(head.memory for head in sorted(found, key=attrgetter("order"))[:limit])
+
+
+class _Head(NamedTuple):
+    """A memory as it is shown, and what it is ordered by."""
+
+    order: tuple[int, int]
+    memory: Memory
+    home: int
+
+
+def _head(row: Row[Any], known: dict[Hashable, _Head]) -> _Head:
+    head = known.get(row.memory_id)
+    if head is None:
+        known[row.memory_id] = head = _Head((-row.said_at, row.id), _shown(row.body), row.partition_id)
+    return head
+
+
+def _by_id(
+    connection: Connection,
+    places: Mapping[int, Partition],
+    ids: Sequence[str],
+    known: dict[Hashable, _Head],
+) -> list[_Head]:
+    """Return memories by id; ids are of all partitions, so that one which is known here need not be looked for there."""
+    query = _heads(("ids",), limited=False)
+    for chunk in chunks([name for name in dict.fromkeys(ids) if name not in known]):
+        for row in connection.execute(query, {"here": list(places), "ids": chunk}):
+            _head(row, known)
+    heads = (known.get(name) for name in dict.fromkeys(ids))
+    return [head for head in heads if head is not None and head.home in places]
+
+
+def _meets(memory: Memory, given: Mapping[str, Collection[Any]]) -> bool:
+    """Return whether a memory meets the conditions of `read` that a head tells by itself."""
+    told = {
+        "statuses": memory.status,
+        "layers": memory.layer,
+        "topics": (memory.topic.type, memory.topic.target),
+        "slots": memory.canonical_topic,
+    }
+    return all(told[name] in values for name, values in given.items() if name in told)
 
 
 @cache

@@ -276,8 +276,7 @@ def _on_topic(partition_id: int, key: str) -> Select[int]:
 def _read(connection: Connection, places: Mapping[int, Partition], ids: Sequence[str]) -> dict[str, Memory]:
     if not ids:
         return {}
-    anything = dict.fromkeys(("on", "statuses", "canonical_topics", "block_ids", "layers", "limit"))
-    return {each.memory_id: each for each in memory_rows.read(connection, places, ids=ids, **anything)}
+    return {each.memory_id: each for each in memory_rows.read(connection, places, ids=ids)}
 
 
 def _grant(row: Row[Any]) -> Grant:

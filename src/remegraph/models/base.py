@@ -30,12 +30,18 @@ def encodable(value: str) -> bool:
         return False
 
 
+_PLAIN = frozenset({str, int, bool, type(None)})
+
+
 def _json(value: Any) -> Any:
     """Refuse what JSON cannot hold, and return a copy that shares nothing with the caller's."""
-    if value is None or type(value) in (str, int, bool):
+    kind = type(value)
+    if kind in _PLAIN:
         return value
-    if not value and type(value) in (dict, list):  # most records carry nothing
-        return type(value)()
+    if kind is dict and all(type(each) is str for each in value) and _PLAIN.issuperset(map(type, value.values())):
+        return dict(value)  # most records carry nothing, or a few words
+    if kind is list and not value:
+        return []
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:

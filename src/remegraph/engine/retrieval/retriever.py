@@ -203,6 +203,7 @@ class _Steps:
         )
         all_of_them = state["only"].looks_back or timed(state["mode"], state["time_start"], state["time_end"])
         chosen = choose(open_to, claims, state["topics"], all_of_them=all_of_them)[: self._policy.max_topics]
+        self._read_ahead(partitions, [by_shelf.get(shelf, ())[: self._wanted(state)] for shelf in chosen])
         searches = tuple(
             Routed(
                 Search(
@@ -403,6 +404,11 @@ class _Steps:
         best = found.found[:looked_at]
         shelved = self._archive.shelved(partitions, [scored.record_id for scored in best]) if best else {}
         return {shelf: [scored for scored in best if scored.record_id in ids] for shelf, ids in shelved.items()}
+
+    def _read_ahead(self, partitions: Sequence[Partition], first: Sequence[Sequence[Ranked]]) -> None:
+        """Read at once what each topic is about to read: the snapshot keeps it."""
+        if len(first) > 1 and (ids := [scored.record_id for found in first for scored in found]):
+            self._archive.memories(partitions, ids=ids)
 
     def _blocks(self, state: _State) -> Update:
         """Return the index entries of the blocks that memories came from, then those that the search finds."""

@@ -115,7 +115,8 @@ class Searcher:
         return vector
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
-        self._archive.away()  # it may be asked of a server
+        if self._embedder.semantic:  # it may be asked of a server
+            self._archive.away()
         return self._embedder.embed(texts)
 
     def _embedded_at_large(self, language: Literal["en", "zh"]) -> Vectors:
