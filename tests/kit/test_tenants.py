@@ -367,7 +367,7 @@ def test_every_version_of_a_memory_is_exported_and_no_forgotten_word(opened: Ope
     kit = opened()
     kept = kit.save("fish", FISH, scope=EVA).memory
     kit.save("fish", FISH, scope=EVA)
-    gone = kit.save("code", "The door code is 4471.", scope=EVA).memory
+    gone = kit.save("code", "The door code is swordfish.", scope=EVA).memory
     assert kept
     assert gone
     kit.forget(gone.memory_id, scope=EVA)
@@ -377,7 +377,7 @@ def test_every_version_of_a_memory_is_exported_and_no_forgotten_word(opened: Ope
     (memory,) = (each for each in place["memories"] if each["memory_id"] == kept.memory_id)
     assert [each["version"] for each in memory["earlier"]] == [1]
     assert memory["version"] == 2
-    assert "4471" not in text
+    assert "swordfish" not in text
 
 
 def test_a_tenant_is_exported_line_by_line_and_the_last_line_counts_them(opened: Open, tmp_path: Path) -> None:
