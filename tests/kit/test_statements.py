@@ -89,14 +89,13 @@ def test_verbs_wait_for_a_server_far_away_a_few_times(tmp_path: Path, postgres_u
 def test_a_recall_reads_memories_as_often_over_eight_topics_as_over_two(tmp_path: Path, statements: list[str]) -> None:
     """Each topic had read its own, and what was shown beside them was read once more: 11 times for 136 memories."""
     with MemoryKit.open(settings=_settings(tmp_path), model=None, embedder=None) as kit:
-        read: list[int] = []
+        read, found = list[int](), list[int]()
         for topics in (("Ann", "Bob"), ("Cem", "Dora", "Eve", "Finn", "Gus", "Hal")):
             for name in topics:
                 kit.save("tea", f"{name} drinks tea in the garden.", scope=ANN, topic=f"personal:{name}")
             before = len(statements)
             recall = kit.recall("Who drinks tea?", scope=ANN)
             read.append(sum("memories.body" in each for each in statements[before:]))
-            assert recall.topics
-            assert len(recall.memories) >= len(topics)
-    assert len(recall.topics) == 8
+            found.append(len(recall.topics))
+    assert found == [2, 8]
     assert read[1] <= read[0] <= 3
