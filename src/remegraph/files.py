@@ -57,6 +57,9 @@ _PROC = Path("/proc")
 _BEGAN = 19
 """Which field after the name of its program tells when a process began, in ticks since boot; see proc(5), stat."""
 
+_OVER = "ZXx"
+"""States of a process that has ended, and whose parent has not heard of it: in a container it may never do so."""
+
 
 class _Inherited(Protocol):
     """What is open, and of no use in a child."""
@@ -253,7 +256,7 @@ def _clear(draft: Path) -> None:
 def worker_name() -> str:
     """Return a new name for a worker of this process."""
     place = _place()
-    mark = f"{place}-{_began(os.getpid())}" if place else ""
+    mark = f"{place}-{_told_of(os.getpid())[0]}" if place else ""
     return f"{platform.node()}/{os.getpid()}/{mark}/{uuid4().hex}"
 
 
@@ -266,7 +269,8 @@ def lives(worker: str) -> bool | None:
         return None
     try:
         os.kill(int(process), 0)
-        return _began(int(process)) == int(began)
+        now, state = _told_of(int(process))
+        return now == int(began) and state not in _OVER
     except ProcessLookupError:
         return False
     except OSError:  # it is another user's, or /proc hides it
@@ -287,7 +291,8 @@ def _place() -> str:
         return ""
 
 
-def _began(process: int) -> int:
-    """Return when a process began."""
+def _told_of(process: int) -> tuple[int, str]:
+    """Return when a process began, and its state."""
     told = (_PROC / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
-    return int(told.rpartition(")")[2].split()[_BEGAN])
+    fields = told.rpartition(")")[2].split()
+    return int(fields[_BEGAN]), fields[0]

@@ -278,7 +278,9 @@ def test_a_turn_that_a_limit_refused_is_recorded_by_the_next_one(opened: Open) -
     kit.capture(turns[:1], scope=EVA)
     with pytest.raises(RateLimitError):
         kit.capture(turns[:2], scope=EVA)
-    assert [each.thread for each in kit.admin.unrecorded()] == ["main"]
+    (missing,) = kit.admin.unrecorded()
+    assert (missing.thread, missing.refused) == ("main", True)
+    assert kit.context.parts().unrecorded.by_state() == {"failed": 0, "refused": 1}, "nobody is woken by it"
     clock_of(kit).move(timedelta(minutes=1))
     kit.capture(turns, scope=EVA)
     assert len(kit.messages("main", scope=EVA)) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -25,6 +26,8 @@ def test_a_process_lives_until_it_is_killed() -> None:
         assert lives(worker_name())
         assert lives(other)
         process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert lives(other) is False, "in a container, nobody may ever ask how it ended"
         process.wait()
         assert lives(other) is False
 

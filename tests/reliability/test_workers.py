@@ -58,11 +58,11 @@ def held_by(kit: MemoryKit, pid: int) -> set[int]:
         return set(connection.execute(select(jobs.c.id).where(*mine)).scalars())
 
 
-def kill_at_work(crew: Crew, kit: MemoryKit, rng: random.Random) -> int:
+def kill_at_work(crew: Crew, kit: MemoryKit, rng: random.Random, workers: int = WORKERS) -> int:
     """Kill a worker that has something to do, as long as anybody has; return which process it was."""
     until(lambda: any(held_by(kit, pid) for pid in crew.workers) or not kit.admin.jobs())
     busy = [number for number, pid in enumerate(crew.workers) if held_by(kit, pid)]
-    victim = rng.choice(busy or range(WORKERS))
+    victim = rng.choice(busy or range(workers))
     pid = crew.workers[victim]
     crew.kill(victim)
     return pid
@@ -96,6 +96,18 @@ def test_workers_that_are_killed_lose_nothing_and_do_nothing_twice(
         f"{at_work} of {KILLS} killed at work, seed {SEED}: all done, once, in order; taken over in {leases:.1f} leases"
     )
     figure(f"bar 13: workers, {order.queue}", told)
+
+
+def test_what_a_killed_worker_held_is_taken_over_on_its_machine_long_before_its_lease_ends(order: Order) -> None:
+    """Its death is certain there: nobody waits for a lease of an hour, nor for procrastinate to miss its heartbeat."""
+    with Crew(order := replace(order, lease=3600.0)) as crew, order.open() as kit:
+        crew.hire(1)
+        fill(kit, USERS, 0)
+        dead = kill_at_work(crew, kit, random.Random(SEED), workers=1)
+        crew.hire(1)
+        until(lambda: not (held_by(kit, dead) or kit.admin.jobs()))
+        assert crew.dismiss() == [0]
+        assert effects(kit, USERS, 1) == {}
 
 
 def test_a_service_that_is_killed_with_eight_users_at_work_loses_nothing_and_does_nothing_twice(

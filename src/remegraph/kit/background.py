@@ -338,7 +338,8 @@ def _keep_index(parts: Parts, health: Health, stop: Event, misfit: list[SetupErr
     while True:
         try:
             parts.archive.database.ping()
-            parts.jobs.reclaim()
+            if (calls := parts.jobs.reclaim()) and parts.courier is not None:
+                parts.courier.again(calls)
             health.figure("jobs_foreign", parts.jobs.depth().foreign, FOREIGN)
             if stop.wait(_KEEP):
                 return

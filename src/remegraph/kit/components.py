@@ -298,7 +298,7 @@ def open_parts(
         opened.callback(projection.close)
         jobs, unrecorded = archive.queue, UnrecordedTurns(archive.recorded)
         waiting = gauges(archive, projection, jobs, settings.summary.recipe) | {
-            "remegraph.threads.unrecorded": lambda: {"": len(unrecorded.look())}
+            "remegraph.threads.unrecorded": unrecorded.by_state
         }
         opened.callback(telemetry.watch(pseudonym(ledger_url(settings)), waiting))
         return Parts(

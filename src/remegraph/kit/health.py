@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSp
 from urllib.parse import urlsplit
 
 from remegraph.deadlines import within
-from remegraph.errors import RemegraphError, SetupError
+from remegraph.errors import LimitError, RemegraphError, SetupError
 from remegraph.models import (
     AddReceipt,
     Captured,
@@ -118,7 +118,8 @@ class Health:
         where = f" at:\n{''.join(format_tb(error.__traceback__))}" if defect else ""
         fields = event("host.spared", error, surface=surface)
         _log.warning("Memory failed, and its host goes on: %s: %s%s", surface, reason, where, extra=fields)
-        self._telemetry.count("remegraph.failures", 1, surface=surface)
+        if not isinstance(error, LimitError):  # `remegraph.refused` counts those
+            self._telemetry.count("remegraph.failures", 1, surface=surface)
 
     def stats(self) -> Mapping[str, int | str]:
         """Return all counts, and the last reason of each kind of failure."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from sqlalchemy.exc import DataError, IntegrityError
 
-from remegraph.errors import InputError, SetupError
+from remegraph.errors import InputError, LimitError, SetupError
 from remegraph.kit.health import Health
 from remegraph.kit.validation import check_numbers, check_text
 from remegraph.models import (
@@ -266,6 +266,7 @@ class UnrecordedTurns:
         self._recorded = recorded
         self._lock = threading.Lock()
         self._missing: dict[tuple[Partition, str], dict[str, None]] = {}
+        self._refused: set[tuple[Partition, str]] = set()
 
     def __len__(self) -> int:
         return len(self._missing)
@@ -276,12 +277,14 @@ class UnrecordedTurns:
         said: list[str] = []
         try:
             yield said
-        except Exception:
+        except Exception as error:
             with self._lock:
+                (self._refused.add if isinstance(error, LimitError) else self._refused.discard)((place, thread))
                 missing = self._missing.pop((place, thread), {}) | dict.fromkeys(said or [_UNREAD])
                 self._missing[place, thread] = dict.fromkeys(list(missing)[-_MOST_IDS:])
                 while len(self._missing) > _MOST_THREADS:
                     del self._missing[next(iter(self._missing))]
+                self._refused &= self._missing.keys()
             raise
         if (place, thread) in self._missing:
             self._found(place, thread, {*said, _UNREAD})
@@ -294,9 +297,15 @@ class UnrecordedTurns:
                 self._look(place, thread)
         with self._lock:
             return tuple(
-                Unrecorded(partition=place, thread=thread, messages=len(ids))
+                Unrecorded(partition=place, thread=thread, messages=len(ids), refused=(place, thread) in self._refused)
                 for (place, thread), ids in self._missing.items()
             )
+
+    def by_state(self) -> dict[str, int]:
+        """Return of how many conversations something is missing: refused by a limit, or failed."""
+        missing = self.look()
+        refused = sum(each.refused for each in missing)
+        return {"failed": len(missing) - refused, "refused": refused}
 
     def _look(self, place: Partition, thread: str) -> None:
         if ids := [each for each in self._missing.get((place, thread), ()) if each != _UNREAD]:

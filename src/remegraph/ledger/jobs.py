@@ -18,6 +18,7 @@ from sqlalchemy import (
     Connection,
     Insert,
     Row,
+    Update,
     and_,
     case,
     false,
@@ -294,20 +295,22 @@ class JobQueue:
         """
         own = or_(jobs.c.owner == worker, jobs.c.owner.startswith(f"{worker}/", autoescape=True))
         free = {"state": "waiting", "owner": "", "lease_until": 0, "attempts": jobs.c.attempts - 1}
-        given = update(jobs).where(own, jobs.c.state == "running").values(**free)
+        return self._told(update(jobs).where(own, jobs.c.state == "running").values(**free))
+
+    def _told(self, change: Update) -> tuple[Call, ...]:
         with self._database.write() as connection:
-            rows = connection.execute(given.returning(jobs.c.kind, jobs.c.id, jobs.c.partition_id, jobs.c.stamp)).all()
+            rows = connection.execute(change.returning(jobs.c.kind, jobs.c.id, jobs.c.partition_id, jobs.c.stamp)).all()
         return tuple(Call(*row) for row in rows)
 
-    def reclaim(self) -> None:
-        """End the leases of workers whose process has ended for certain: their jobs can be claimed at once."""
+    def reclaim(self) -> tuple[Call, ...]:
+        """End the leases of workers whose process has ended for certain; return their jobs, which can be claimed at once."""
         now = micros(self._clock())
         held = (jobs.c.state == "running", jobs.c.lease_until > now)
         with self._database.read() as connection:
             owners = connection.execute(select(jobs.c.owner).where(*held).distinct()).scalars().all()
-        if gone := [owner for owner in owners if lives(owner) is False]:
-            with self._database.write() as connection:
-                connection.execute(update(jobs).where(*held, jobs.c.owner.in_(gone)).values(lease_until=now))
+        gone = [owner for owner in owners if lives(owner) is False]
+        ended = update(jobs).where(*held, jobs.c.owner.in_(gone)).values(lease_until=now)
+        return self._told(ended) if gone else ()
 
     def next_due(self, kind: str, job_id: int | None = None, *, partition: Partition | None = None) -> datetime | None:
         """Return when the next job, or this one, can be claimed, as far as is known now; none: only once more is enqueued.

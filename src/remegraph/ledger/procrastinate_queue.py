@@ -218,7 +218,7 @@ class Procrastinate:
                 update_heartbeat_interval=policy.lease / _BEATS,
                 stalled_worker_timeout=_GONE * policy.lease,
             )
-            upkeep = (self._keep_sweeping(app, policy.lease), self._keep_ending())
+            upkeep = (self._keep_sweeping(app, policy.lease), self._keep_ending(), self._keep_freeing())
             tasks = [asyncio.create_task(each) for each in (worker, *upkeep)]
             while not (any(task.done() for task in tasks) or await asyncio.to_thread(stop.wait, _TICK)):
                 alive()
@@ -246,6 +246,31 @@ class Procrastinate:
                     await asyncio.to_thread(self._end, over)
                     for each in over:
                         del self._returned[each]
+
+    async def _keep_freeing(self) -> None:
+        """End deliveries of which nobody does the job: a worker died before it had it, or when it was done with it."""
+        idle: set[int] = set()
+        while True:
+            with suppress(LedgerUnavailableError):
+                seen = await asyncio.to_thread(self._idle)
+                if over := idle & seen:
+                    await asyncio.to_thread(self._end, list(over))
+                    await asyncio.to_thread(self._sweep)
+                idle = seen - over
+            await asyncio.sleep(_NOTED)
+
+    def _idle(self) -> set[int]:
+        job = jobs.c.id == _DELIVERIES.c.args["job_id"].as_integer()
+        at_work = select(jobs.c.id).where(job, jobs.c.state == "running").exists()
+        begun = (_DELIVERIES.c.status == literal_column("'doing'"), _DELIVERIES.c.task_name == _NAME)
+        with self._database.read() as connection:
+            return set(
+                connection.execute(
+                    select(literal_column("procrastinate_jobs.id", Integer))
+                    .select_from(_DELIVERIES)
+                    .where(*begun, ~at_work)
+                ).scalars()
+            )
 
     def _end(self, deliveries: Sequence[int]) -> None:
         held = (_DELIVERIES.c.status == literal_column("'doing'"), column("id", Integer).in_(deliveries))

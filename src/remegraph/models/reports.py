@@ -336,6 +336,7 @@ class Unrecorded(Record):
     partition: Partition = Field(description="Where.")
     thread: Text = Field(description="The conversation.")
     messages: int = Field(ge=1, description="How many messages are not recorded, as far as is known.")
+    refused: bool = Field(default=False, description="Whether a limit kept the last of them out; else it failed.")
 
 
 class HealthReport(Record):
