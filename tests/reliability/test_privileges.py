@@ -84,11 +84,24 @@ def test_a_new_server_is_set_up_by_the_files_that_are_deployed_in_the_order_of_t
         psql("roles.sql", "postgres", "postgres")
         with psycopg.connect(server) as connection:
             assert connection.execute(_PASSWORDS).fetchall() == [("remegraph", True), ("remegraph_app", True)]
+        serving = {"REMEGRAPH_LEDGER_URL": str(settings("remegraph_app").ledger_url), "REMEGRAPH_INDEX": "pgvector"}
+        command, env = [*_REMEGRAPH, "migrate", "--apply"], {**os.environ, **serving}
+        refused = subprocess.run(command, env=env, cwd=ROOT, check=False, capture_output=True, text=True)
+        assert (refused.returncode, "Traceback" in refused.stderr) == (1, False)
+        assert "run as their owner" in " ".join(refused.stderr.split())
         owner = {"REMEGRAPH_LEDGER_URL": str(settings("remegraph").ledger_url), "REMEGRAPH_INDEX": "pgvector"}
         subprocess.run([*_REMEGRAPH, "migrate", "--apply"], env={**os.environ, **owner}, cwd=ROOT, check=True)
         for _ in range(2):  # again does no harm
             psql("grants.sql", "remegraph", "remegraph")
         assert migrate(settings("remegraph_app")).steps == ()
+        with psycopg.connect(server) as connection:
+            (version,) = connection.execute("SELECT current_setting('server_version_num')::int").fetchone() or (0,)
+        with psycopg.connect(str(settings("remegraph_app").ledger_url)) as connection:
+            told = list[str]()
+            connection.add_notice_handler(lambda said: told.append(said.message_primary or ""))
+            connection.autocommit = True
+            connection.execute("VACUUM messages")
+        assert bool(told) is (version < 170000), "what was erased is cleared away at once"
         with MemoryKit.open(settings=settings("remegraph_app"), model=None, embedder=None) as kit:
             kit.save("home", "Ann lives in Lisbon.", scope=ANN)
             assert kit.recall("Where does Ann live?", scope=ANN).memories

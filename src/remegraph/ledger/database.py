@@ -45,6 +45,8 @@ _DEFECTS = (
     ("readonly", "Make the file and its folder writable."),
     ("read-only", "Make the file and its folder writable."),
     ("unable to open", "Make sure that the folder exists and is writable."),
+    ("permission denied", "This account may not do that: what makes or changes tables is run as their owner."),
+    ("must be owner", "This account may not do that: what makes or changes tables is run as their owner."),
     ("index row", "Use shorter names and ids: PostgreSQL takes about 2,600 bytes. Nothing was written."),
 )
 _OUTAGES = (

@@ -239,7 +239,10 @@ class Eraser:
         found = ["its name where it acted: an agent has the same name"] if plan.namesake else []
         found += [] if plan.index_cleared else ["files of the Chroma server, until it vacuums them"]
         if not self._database.is_sqlite:
-            found.append("PostgreSQL's log, and its dead rows, until VACUUM FULL")
+            found.append(
+                "PostgreSQL's log, and its dead rows, until VACUUM FULL; of tables that this account may not VACUUM, until "
+                "their owner does"
+            )
         return found
 
     def _left(self, plan: _Plan) -> dict[str, int]:
