@@ -45,6 +45,12 @@ class Turn(BaseModel):
     messages: list[Said] = Field(min_length=1)
 
 
+class Question(BaseModel):
+    """What is asked of memory: in the body, as logs and traces have addresses."""
+
+    question: str = Field(min_length=1)
+
+
 class Context(BaseModel):
     """What is remembered about a question."""
 
@@ -72,10 +78,10 @@ async def answer(turn: Turn, scope: Annotated[Scope, Depends(caller)], request: 
     return Said(id=newest.id, role="assistant", content=newest.text)
 
 
-async def context(question: str, scope: Annotated[Scope, Depends(caller)], request: Request) -> Context:
+async def context(asked: Question, scope: Annotated[Scope, Depends(caller)], request: Request) -> Context:
     """Say what is known that bears on a question, also what is no memory yet; no model is called."""
     kit: MemoryKit = request.app.state.kit
-    return Context(context=(await kit.arecall(question, scope=scope, depth="messages")).context)
+    return Context(context=(await kit.arecall(asked.question, scope=scope, depth="messages")).context)
 
 
 async def unavailable(_: Request, error: Exception) -> JSONResponse:  # noqa: RUF029 - as FastAPI calls it
@@ -102,7 +108,7 @@ def create_app(model: BaseChatModel | str | None = None) -> FastAPI:
     app = FastAPI(lifespan=lifespan)
     app.add_middleware(AccessLog, server="service", shown=shown)
     app.add_api_route("/turns", answer, methods=["POST"])
-    app.add_api_route("/context", context, methods=["GET"])
+    app.add_api_route("/context", context, methods=["POST"])
     app.add_exception_handler(LedgerUnavailableError, unavailable)
     return app
 

@@ -70,7 +70,7 @@ class Client:
 
     def context(self, question: str) -> tuple[int, str]:
         """Return the status, and what is remembered about a question."""
-        answer = self.http.get("/context", params={"question": question}, headers=self._headers)
+        answer = self.http.post("/context", json={"question": question}, headers=self._headers)
         return answer.status_code, answer.text
 
 
@@ -94,7 +94,7 @@ def test_nobody_is_answered_without_a_user() -> None:
         turn = {"thread": "main", "messages": [{"role": "user", "content": "Where do I live?"}]}
         for headers in ({}, {"x-user": ""}):
             assert http.post("/turns", json=turn, headers=headers).status_code == 422
-            assert http.get("/context", params={"question": "home"}, headers=headers).status_code == 422
+            assert http.post("/context", json={"question": "home"}, headers=headers).status_code == 422
 
 
 @pytest.mark.usefixtures("env")
@@ -121,7 +121,7 @@ def test_who_came_in_is_logged_without_a_name_or_a_word(caplog: pytest.LogCaptur
     """An operator is asked who read a memory, and must not become one who can."""
     with caplog.at_level(logging.INFO, "remegraph.access"), TestClient(service()) as http:
         Client(http, "ann").context("Where does Ann live?")
-        http.get("/context", params={"question": "home"})
+        http.post("/context", json={"question": "home"})
         http.get(PROBES[0])
     ann = sha256(b"ann").hexdigest()[:12]
     lines = [each.getMessage() for each in caplog.records if each.name == "remegraph.access"]
