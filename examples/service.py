@@ -63,7 +63,7 @@ def caller(x_user: Annotated[str, Header(min_length=1)]) -> Scope:
 
 
 def shown(connection: Connection) -> str | None:
-    """Return what tells callers apart in the log of accesses, which has a digest of it."""
+    """Return what tells callers apart in the log of accesses, which has a digest of it: a pseudonym."""
     return Headers(scope=connection).get("x-user")
 
 

@@ -96,6 +96,43 @@ def test_pods_find_what_they_mount_and_secrets_are_read_by_their_group_alone() -
         assert env["REMEGRAPH_LEDGER_URL"].endswith(f"?password_file={where}/{secret['items'][0]['path']}")
 
 
+def test_a_pod_may_do_no_more_than_it_must() -> None:
+    """What breaks out of one finds no account of the cluster, and no call of the system that nobody needs."""
+    pods = [each["spec"]["template"]["spec"] for each in objects() if each["kind"] in {"Deployment", "Job"}]
+    for pod in pods:
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in pod["containers"]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+
+
+def test_the_pods_behind_the_service_are_reached_by_the_proxy_that_the_page_names_alone() -> None:
+    """Whoever reaches them is believed to be whom a header names."""
+    (door,) = (each["spec"]["selector"] for each in objects() if each["kind"] == "Service")
+    (policy,) = (each["spec"] for each in objects() if each["kind"] == "NetworkPolicy")
+    assert (policy["podSelector"], policy["policyTypes"]) == ({"matchLabels": door}, ["Ingress"])
+    ((source,),) = (each["from"] for each in policy["ingress"])
+    ((label, value),) = source["podSelector"]["matchLabels"].items()
+    page = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
+    assert f'`{label}: "{value}"`' in page
+    assert f"--labels={label}={value} " in page
+
+
+def test_the_password_of_the_owner_is_for_the_unit_that_migrates_alone() -> None:
+    """Whoever breaks into a service would drop tables by it."""
+    page = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
+    (group,) = re.findall(r"install -m 640 -g (\S+) owner-password /etc/remegraph/$", page, re.MULTILINE)
+    users = {path.stem: unit(path) for path in (DEPLOY / "systemd").glob("*.service")}
+    own = {name for name, keys in users.items() if keys["User"] == [group]}
+    told = {name for name, keys in users.items() if "/etc/remegraph/owner.env" in keys["EnvironmentFile"]}
+    assert own == told == {"remegraph-migrate"}
+
+
 def test_a_deployment_is_replaced_and_drained_pod_by_pod() -> None:
     """An upgrade of the cluster takes whole machines away."""
     labels = {
@@ -170,7 +207,8 @@ def test_every_secret_that_a_pod_needs_is_made_by_the_commands_of_the_page() -> 
     needed = set()
     for path in sorted((DEPLOY / "kubernetes").glob("*.yaml")):
         needed |= set(re.findall(r"key: ([\w-]+)(?:, path|\})", path.read_text(encoding="utf-8")))
-    assert needed == set(re.findall(r"--from-file=([\w-]+)", page))
+    first, *_ = re.findall(r"^\$ kubectl create secret .+$", page, re.MULTILINE)
+    assert needed == set(re.findall(r"--from-file=([\w-]+)", first))
     assert needed == set(re.findall(r"> ([\w-]+)$", page.partition("## systemd")[0], re.MULTILINE))
 
 

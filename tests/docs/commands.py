@@ -29,7 +29,7 @@ _AT_ONCE = {"ingest", "recall", "verify", "import", "keygen", "stats"}
 
 _APP = whole()
 
-_FOREIGN = {"cat", "cd", "git", "mv", "openssl", "pg_dump", "pg_restore", "printf", "rm", "tr", "useradd"}
+_FOREIGN = {"cat", "cd", "curl", "git", "mv", "openssl", "pg_dump", "pg_restore", "printf", "rm", "tr", "useradd"}
 """Not ours to hold."""
 
 

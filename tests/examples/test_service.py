@@ -97,6 +97,14 @@ def test_nobody_is_answered_without_a_user() -> None:
             assert http.post("/context", json={"question": "home"}, headers=headers).status_code == 422
 
 
+def test_no_word_of_a_person_is_part_of_an_address() -> None:
+    """Proxies log addresses, and spans of a web framework carry them."""
+    for path, methods in service().openapi()["paths"].items():
+        for method, operation in methods.items():
+            assert method == "post", path
+            assert {each["in"] for each in operation["parameters"]} == {"header"}, path
+
+
 @pytest.mark.usefixtures("env")
 def test_probes_answer_while_it_serves_and_its_kit_is_closed_when_it_ends() -> None:
     """A kit that stays open keeps the index from the next process."""
@@ -128,8 +136,8 @@ def test_who_came_in_is_logged_without_a_name_or_a_word(caplog: pytest.LogCaptur
     assert lines == [f"service answered {ann}: 200", "service answered nobody: 422"]
 
 
-def test_the_logging_beside_the_service_shows_accesses_and_no_question() -> None:
-    """Uvicorn's own log of accesses has the address of each request, and so the question in it."""
+def test_the_logging_beside_the_service_shows_accesses_once() -> None:
+    """Uvicorn's own log of accesses says the same once more, without a caller."""
     config = Path(example.__file__).with_name("logging.json")
     command = [sys.executable, "-c", _LOGS, str(config)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stderr.splitlines()
