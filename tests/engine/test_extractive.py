@@ -133,11 +133,12 @@ def test_withheld_words_are_neither_remembered_nor_asked(tmp_path: Path) -> None
         said(f"I keep bees. {MARK} I live in Porto."),
         replied(f"Does {MARK} live with you?", minutes=1),
         said("yes", minutes=2),
+        said(f"{MARK}, and note that I row.", minutes=600),
         said(MARK, minutes=700),
     ]
     told = learned(tmp_path, *messages)
     assert not [content for content in told if MARK in content]
-    assert told == ["Ann: I keep bees.\nI live in Porto."]
+    assert told == ["Ann: I keep bees.\nI live in Porto.", "Ann: and note that I row."]
 
 
 def test_without_a_model_the_same_words_join_and_all_else_stands_side_by_side(tmp_path: Path) -> None:

@@ -95,6 +95,9 @@ _SHORT = 8
 
 _LONGEST_QUESTION = 200
 
+_BETWEEN = ",;，；、 "
+"""What joins words to those before them; where these are left out, nothing."""
+
 _LONG, _LINES, _FORMAL = 600, 6, 0.5
 """A text so long, of so many lines, half of which have the form of a document, was pasted."""
 
@@ -243,7 +246,7 @@ def _own(text: str) -> list[str]:
         text = quoted.split(text, maxsplit=1)[0]
     parts = _forms("caption")[0].sub(MARK, re.sub(r"```.*?(?:```|\Z)", MARK, text, flags=re.DOTALL))
     lines = [MARK if line.lstrip().startswith(">") else line for line in parts.split("\n")]
-    runs = (run.strip() for run in "\n".join(lines).split(MARK))
+    runs = (run.strip().lstrip(_BETWEEN) for run in "\n".join(lines).split(MARK))
     return [run for run in runs if run and not _pasted(run)]
 
 
