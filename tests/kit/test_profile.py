@@ -258,6 +258,18 @@ def test_a_change_without_a_value_is_sent_back(tmp_path: Path) -> None:
         assert read(kit)["lives_in"].value == "Braga"
 
 
+def test_a_memory_of_no_field_that_is_refined_into_one_without_a_value_is_sent_back(tmp_path: Path) -> None:
+    """A memory that has a value keeps it; one that has none would leave the field with nothing that can be read."""
+    exact = change("REFINE", "m1", 1, "I'm vegan", content="Ann plays chess and is vegan.", slot="diet")
+    with told(
+        tmp_path,
+        ("I play chess.", [create("Ann plays chess.", 1, "I play chess")]),
+        ("I play chess, and I'm vegan.", [[exact], [{**exact, "value": "vegan"}]]),
+    ) as kit:
+        assert "it is empty" in "".join(call.text for call in model_of(kit, "remy").calls)
+        assert read(kit)["diet"].value == "vegan"
+
+
 def test_a_refined_memory_tells_what_it_said_before(tmp_path: Path) -> None:
     """A value that changes within one memory is history, too."""
     with told(

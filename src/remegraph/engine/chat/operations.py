@@ -250,7 +250,8 @@ class Reader:
             return _Place("", "", many=False)  # that it is over is no value of it
         field = found.field
         amends = action == "REFINE" and len(olds) == 1
-        if operation.content.strip() and action != "CORROBORATE" and (value or not amends):
+        told = value or not (amends and olds[0].slot_value)  # without a value, an amended memory keeps its own
+        if operation.content.strip() and action != "CORROBORATE" and told:
             try:
                 field.read(value)
             except ValueError as error:
