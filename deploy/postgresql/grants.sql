@@ -1,10 +1,10 @@
 -- As the owner, after the first `remegraph migrate --apply`, with REMEGRAPH_QUEUE as it will be. Again does no harm.
---   psql -f grants.sql "postgresql://remegraph@HOST/remegraph"
+--   psql -v ON_ERROR_STOP=1 -f grants.sql "postgresql://remegraph@HOST/remegraph"
 GRANT USAGE ON SCHEMA public TO remegraph_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO remegraph_app;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO remegraph_app;
 REVOKE INSERT, UPDATE, DELETE ON remegraph_schema FROM remegraph_app;
--- From PostgreSQL 17 on, so that an erasure clears away the rows that it deleted; before, the owner runs VACUUM after one:
+-- From PostgreSQL 17 on, so that an erasure can VACUUM, and with --full write the tables anew:
 DO $$ BEGIN
   IF current_setting('server_version_num')::int >= 170000 THEN
     GRANT MAINTAIN ON ALL TABLES IN SCHEMA public TO remegraph_app;

@@ -240,8 +240,8 @@ class Eraser:
         found += [] if plan.index_cleared else ["files of the Chroma server, until it vacuums them"]
         if not self._database.is_sqlite:
             found.append(
-                "PostgreSQL's log, and its dead rows, until VACUUM FULL; of tables that this account may not VACUUM, until "
-                "their owner does"
+                "PostgreSQL's logs, write-ahead log and archives; its dead rows, until VACUUM FULL, which full=True does where "
+                "this account may; else their owner"
             )
         return found
 

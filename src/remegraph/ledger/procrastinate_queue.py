@@ -50,6 +50,7 @@ from remegraph.settings import CapturePolicy
 __all__ = ["Procrastinate"]
 
 _NAME = "remegraph"
+_OWNER = "Run `remegraph migrate --apply` as the owner of the tables."
 _DELIVERIES = table(
     "procrastinate_jobs",
     *map(column, ("queue_name", "task_name", "priority", "lock", "queueing_lock", "status")),
@@ -81,6 +82,7 @@ class Procrastinate:
 
     Raises:
         SchemaTooOldError: They are not.
+        SetupError: This account may not make them.
     """
 
     def __init__(
@@ -94,7 +96,10 @@ class Procrastinate:
             if not inspect(connection).has_table(_DELIVERIES.name):
                 if migrate == "never":
                     raise SchemaTooOldError("The ledger has no tables of procrastinate yet.")
-                _driver(connection).execute(_new_app().schema_manager.get_schema())
+                try:
+                    _driver(connection).execute(_new_app().schema_manager.get_schema())
+                except psycopg.errors.InsufficientPrivilege as error:
+                    raise SetupError("This account may not make the tables of procrastinate.", _OWNER) from error
         database.engine.update_execution_options(**{BELL: self._ring})
 
     def work(
