@@ -70,9 +70,10 @@ def pagerank(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     size = len(weights)
     degrees = weights.sum(axis=1, keepdims=True)
     steps = np.divide(weights, degrees, out=np.full_like(weights, 1 / max(size, 1)), where=degrees > 0)
+    into = np.ascontiguousarray(steps.T)
     rank = np.full(size, 1 / max(size, 1))
     for _ in range(_MOST_STEPS):
-        following = (1 - _DAMPING) / max(size, 1) + _DAMPING * rank @ steps
+        following = (1 - _DAMPING) / max(size, 1) + _DAMPING * np.vecdot(into, rank)
         if np.abs(following - rank).sum() < _TOLERANCE:
             break
         rank = following

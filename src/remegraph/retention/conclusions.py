@@ -12,6 +12,8 @@ from functools import lru_cache
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from remegraph.errors import InvalidAnswerError, RequestRefusedError
 from remegraph.models import Abstraction, ChangeSet, Memory, Shelf
 from remegraph.models.base import operation_id
@@ -260,7 +262,7 @@ def _made(
 
     def near(one: int, other: int) -> float | None:
         first, second = (vectors.get(left[number].memory_id) for number in (one, other))
-        return None if first is None or second is None else float(first @ second)
+        return None if first is None or second is None else float(np.vecdot(first, second))
 
     over = [is_over(memory.content) for memory in left]
     said = [words[memory.memory_id] for memory in left]

@@ -158,7 +158,7 @@ class InMemoryVectorIndex:
 
 def _cosine(one: Vectors, other: Vectors) -> float:
     length = float(np.linalg.norm(one) * np.linalg.norm(other))
-    return float(one @ other) / length if length else 0.0
+    return float(np.vecdot(one, other)) / length if length else 0.0
 
 
 class FailingCall:

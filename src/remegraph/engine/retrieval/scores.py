@@ -117,7 +117,7 @@ def coverage(
     idf = words.idf(counts, matches.total)
     enough = max(min(float(idf.sum()), _ENOUGH_WORDS * math.log1p((matches.total + 0.5) / 0.5)), 1e-9)
     known = float(idf[(counts > 0).any(axis=0)].sum())
-    covers = np.minimum((counts[rows] > 0) @ idf / enough, 1.0)
+    covers = np.minimum(np.vecdot(counts[rows] > 0, idf) / enough, 1.0)
     held = {matches.record_ids[row]: value for row, value in zip(rows.tolist(), covers.tolist(), strict=True)}
     return held, min(known / enough, 1.0)
 
@@ -128,7 +128,7 @@ def nearest_of(vector: Vectors, others: Vectors, few: int = 3) -> float:
     `others` has the shape (vectors, dimension).
     """
     lengths = np.linalg.norm(others, axis=1) * np.linalg.norm(vector)
-    return float(np.sort(others @ vector / np.maximum(lengths, 1e-9))[-few:].mean())
+    return float(np.sort(np.vecdot(others, vector) / np.maximum(lengths, 1e-9))[-few:].mean())
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,13 +312,13 @@ class _Words:
         """Return BM25 of each row of `counts`, as a share of its upper bound."""
         idf = self.idf(counts, total)
         saturation = _K1 * (1 - _B + _B * lengths / max(mean_length, 1.0))
-        scores: NDArray[np.float64] = (counts / (counts + saturation[:, None])) @ idf
+        scores: NDArray[np.float64] = np.vecdot(counts / (counts + saturation[:, None]), idf)
         return scores / max(float(idf.sum()), 1e-9)
 
     def coverage(self, counts: NDArray[np.float64], total: int) -> NDArray[np.float64]:
         """Return how much of the words each row of `counts` holds."""
         idf = self.idf(counts, total)
-        covered: NDArray[np.float64] = (counts > 0) @ idf
+        covered: NDArray[np.float64] = np.vecdot(counts > 0, idf)
         return covered / max(float(idf.sum()), 1e-9)
 
     def idf(self, counts: NDArray[np.float64], total: int) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ import numpy as np
 from sqlalchemy import Connection, and_, bindparam, func, select
 
 from remegraph.ledger import withheld
-from remegraph.ledger.index.vectors import Key
+from remegraph.ledger.index.vectors import Key, cosines
 from remegraph.ledger.rows import chunks
 from remegraph.ledger.schema import messages, partitions
 from remegraph.ledger.schema import vectors as vector_rows
@@ -108,12 +108,6 @@ class Meanings:
     def near(self, vector: Vectors) -> Meant:
         """Return how near each message is to a unit vector."""
         return Meant(self.seqs, cosines(self.rows, vector))
-
-
-def cosines(rows: NDArray[np.float16], vector: Vectors) -> NDArray[np.float64]:
-    """Return the cosine of each row with a unit vector, rounded so that it does not depend on what stands beside it."""
-    parts = [rows[at : at + _AT_ONCE].astype(np.float32) @ vector for at in range(0, len(rows), _AT_ONCE)]
-    return np.round(np.concatenate([np.empty(0), *parts]), 6)
 
 
 class MeaningCache:
