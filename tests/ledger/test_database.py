@@ -16,6 +16,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import insert, select, text
+from sqlalchemy.engine.interfaces import CacheStats
 from sqlalchemy.exc import ProgrammingError
 
 from remegraph.errors import LedgerUnavailableError, SchemaTooNewError, SetupError
@@ -47,6 +48,20 @@ def test_the_migrated_schema_is_the_declared_one(ledger_url: str) -> None:
     assert [one for one in differences if not any(name in one for name in ours)] == []
     assert script.get_current_head() == migrations.HEAD
     assert {revision.revision for revision in script.walk_revisions()} == migrations.KNOWN
+
+
+def test_a_ledger_beside_another_one_compiles_no_statement_again(tmp_path: Path) -> None:
+    """A process may have a home for each of its users, and most of what a first call costs is the making of SQL."""
+    known = []
+    for name in ("first", "second"):
+        database = Database.open(f"sqlite:///{tmp_path / name}")
+        with database.write() as connection:
+            added = connection.execute(insert(partitions).values(tenant=name, key="kept"))
+            read = connection.execute(select(partitions.c.tenant).where(partitions.c.key == "kept"))
+            known.append([CacheStats.CACHE_HIT is one.context.cache_hit for one in (added, read)])
+            assert read.scalars().all() == [name]
+        database.close()
+    assert known[1] == [True, True]
 
 
 def test_a_ledger_of_an_earlier_release_is_brought_up_to_date(ledger_url: str) -> None:

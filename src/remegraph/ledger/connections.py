@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url
+from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.pool import StaticPool
+from sqlalchemy.util import LRUCache
 
 from remegraph.errors import LedgerUnavailableError, MissingExtraError, SetupError
 from remegraph.settings import PoolPolicy, Settings, closed_to_others
@@ -86,6 +89,7 @@ END $$
 
 What the URL, the role or the database says comes first; what a server's system cannot do is left out.
 """
+_COMPILED: LRUCache[Any, Any] = LRUCache(1_000)  # statements of the ledgers on SQLite
 _BEAT = 1.0  # seconds between two signs of life in a transaction that computes
 
 INHERITED: set[str] = set()
@@ -108,6 +112,24 @@ def file_of(url: URL) -> str | None:
     if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
         return None
     return os.path.realpath(str(url.database))
+
+
+class _Alike(SQLiteDialect_pysqlite):
+    """SQLite, where ledgers share compiled statements: SQLAlchemy keeps those by dialect, and makes one per ledger.
+
+    Within a process all of them have the same library.
+    """
+
+    supports_statement_cache = True  # each class says so itself
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Alike)
+
+    def __hash__(self) -> int:
+        return hash(_Alike)
+
+
+registry.register("sqlite.remegraph", __name__, _Alike.__name__)
 
 
 def engine_of(url: str, policy: PoolPolicy) -> Engine:
@@ -133,7 +155,13 @@ def engine_of(url: str, policy: PoolPolicy) -> Engine:
         if parsed.get_backend_name() == "sqlite":
             in_memory = parsed.database in (None, "", ":memory:")
             pool: dict[str, Any] = {"poolclass": StaticPool, "hide_parameters": True} if in_memory else limits
-            engine = create_engine(parsed, **pool, connect_args={"check_same_thread": False})
+            engine = create_engine(
+                parsed.set(drivername="sqlite+remegraph"),
+                **pool,
+                connect_args={"check_same_thread": False},
+                execution_options={"compiled_cache": _COMPILED},
+            )
+            engine.url = parsed
             event.listen(engine, "connect", _set_up_sqlite)
         else:
             engine = create_engine(parsed, pool_pre_ping=True, connect_args=watched(parsed), **limits)
