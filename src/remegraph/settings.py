@@ -254,7 +254,9 @@ class PoolPolicy(_Policy):
         default=10.0,
         ge=0,
         description="Seconds that a call waits for one: while all are in use, or PostgreSQL refuses another, as it has too "
-        "many, starts, or has a new password that this process will know in a moment.",
+        "many, starts, or has a new password that this process will know in a moment. As long it may stand still without a "
+        "sign of life, then the call ends. All this for each call: a turn makes several, as it recalls, captures, and uses "
+        "tools.",
     )
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 import sqlite3
+import subprocess
 import threading
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from contextvars import copy_context
 from pathlib import Path
 
@@ -200,6 +205,83 @@ def settled(url: str) -> tuple[list[str], list[str]]:
     with closing(Database.open(url)) as database, database.read() as connection:
         found = {row.name: row.setting for row in connection.execute(text(query), {"names": list(SETTLED)})}
     return [found.pop(name) for name in SETTLED], sorted(found)
+
+
+@contextmanager
+def frozen(url: str) -> Iterator[None]:
+    """Stop PostgreSQL with all its processes, as when its machine hangs: its connections stay, and nothing is answered."""
+    with psycopg.connect(url.replace("+psycopg", "")) as connection:
+        (folder,) = connection.execute("SHOW data_directory").fetchone() or ()
+    first = (Path(folder) / "postmaster.pid").read_text().split()[0]
+    os.kill(int(first), signal.SIGSTOP)
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", first], capture_output=True, text=True, check=True)
+    processes = [int(first), *map(int, listed.stdout.split())]
+    try:
+        _signal(processes, signal.SIGSTOP)
+        yield
+    finally:
+        _signal(processes, signal.SIGCONT)
+
+
+def _signal(processes: list[int], number: signal.Signals) -> None:
+    for each in processes:
+        with suppress(ProcessLookupError):  # that of the question above has ended
+            os.kill(each, number)
+
+
+@pytest.mark.slow
+def test_a_server_that_stands_still_ends_a_call_within_the_wait_and_is_used_again_once_it_goes_on(
+    postgres_url: str,
+) -> None:
+    """The system of a frozen server acknowledges what is sent: without an end of its own, a turn waits as long as that lasts."""
+    database = Database.open(postgres_url, PoolPolicy(wait=4))
+    with database.read() as connection:
+        before = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+    for use in (database.read, database.write):
+        with frozen(postgres_url):
+            began = time.monotonic()
+            with pytest.raises(LedgerUnavailableError, match=r"stands still|timeout"), use() as connection:
+                connection.execute(text("SELECT 1"))
+            assert time.monotonic() - began < 4 + 10 + 2, "the wait, and the one for another connection"
+        with use() as connection:
+            assert connection.execute(text("SELECT pg_backend_pid()")).scalar_one() != before
+    database.close()
+
+
+@pytest.mark.slow
+def test_a_server_that_stops_under_a_statement_ends_it_and_the_connection(postgres_url: str) -> None:
+    """What is under way when it happens waits longest."""
+    database = Database.open(postgres_url, PoolPolicy(wait=4))
+    seen: list[int] = []
+
+    def ask() -> None:
+        with database.write() as connection:
+            seen.append(connection.execute(text("SELECT pg_backend_pid()")).scalar_one())
+            with frozen(postgres_url):
+                connection.execute(text("SELECT 1"))
+
+    began = time.monotonic()
+    with pytest.raises(LedgerUnavailableError, match=r"no sign of life.*once it goes on, repeat"):
+        ask()
+    assert time.monotonic() - began < 4 + 2
+    with database.read() as connection:
+        assert connection.execute(text("SELECT pg_backend_pid()")).scalar_one() not in seen
+    database.close()
+
+
+@pytest.mark.slow
+def test_a_statement_that_takes_longer_than_the_wait_is_not_cut_off_while_the_server_lives(
+    postgres_server: str, postgres_url: str
+) -> None:
+    """A migration, a VACUUM and an export of a large ledger take their time, also where the server lets no more connections in."""
+    database = Database.open(postgres_url, PoolPolicy(wait=2))
+    with database.read() as connection:
+        assert connection.execute(text("SELECT 'over', pg_sleep(4)")).first() == ("over", "")
+        name = connection.engine.url.database
+        with psycopg.connect(postgres_server, autocommit=True) as owner:
+            owner.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+        assert connection.execute(text("SELECT 'over', pg_sleep(4)")).first() == ("over", "")
+    database.close()
 
 
 def test_the_server_is_told_to_let_go_of_what_a_vanished_client_had_locked(postgres_url: str) -> None:

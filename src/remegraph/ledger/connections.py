@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ __all__ = [
     "LEDGER",
     "PASSWORD_FILE",
     "RELEASE",
+    "SILENT",
     "Heartbeat",
     "engine_of",
     "file_of",
@@ -90,6 +92,10 @@ END $$
 What the URL, the role or the database says comes first; what a server's system cannot do is left out.
 """
 _COMPILED: LRUCache[Any, Any] = LRUCache(1_000)  # statements of the ledgers on SQLite
+SILENT = "gives no sign of life"
+"""What is told of a server that neither answers a statement nor takes up a connection."""
+
+_LEAST_SILENCE = 1.0  # seconds; libpq waits no shorter for a connection
 _BEAT = 1.0  # seconds between two signs of life in a transaction that computes
 
 INHERITED: set[str] = set()
@@ -168,6 +174,7 @@ def engine_of(url: str, policy: PoolPolicy) -> Engine:
             event.listen(engine, "connect", _set_up_postgresql)
             if (password := password_of(parsed)) is not None:
                 event.listen(engine, "do_connect", partial(_give_password, password))
+            event.listen(engine, "do_connect", partial(_connect, max(policy.wait / 2, _LEAST_SILENCE)))
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"The driver for {parsed.get_backend_name()} is not installed.", 'pip install "remegraph[postgres]"'
@@ -214,6 +221,64 @@ def _give_password(
     """Have a new connection use the password as it is now."""
     given.pop(PASSWORD_FILE, None)
     given["password"] = read()
+
+
+def _connect(silence: float, dialect: Any, _record: object, args: list[Any], given: dict[str, Any]) -> Any:
+    """Open a connection on which a server that stands still is noticed."""
+    connection = _listening(dialect.loaded_dbapi).connect(*args, **given)
+    connection.silence = silence
+    return connection
+
+
+@cache
+def _listening(driver: Any) -> Any:
+    """Return the class of connections that `_Listening` describes; not every installation has its driver, psycopg."""
+    return type("Listening", (_Listening, driver.Connection), {"driver": driver})
+
+
+class _Listening:
+    """Ends a call once the server stands still; one that is busy is waited for, however long.
+
+    A frozen server's system goes on acknowledging what is sent, so TCP notices nothing, and the server's own time limits
+    stand still with it. Whether a statement only takes long is asked by another connection: a server that lives answers.
+    """
+
+    driver: Any
+    info: Any
+    close: Callable[[], None]
+    silence = math.inf
+    """Seconds without a word after which is asked, and that the answer may take."""
+
+    def wait(self, gen: Generator[Any, Any, Any], *args: Any, **given: Any) -> Any:
+        """Wait for the server, as a connection of psycopg does for each statement."""
+        return super().wait(self._hearing(gen), *args, **given)  # type: ignore[misc]  # of the class that follows
+
+    def _hearing(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        """Pass on what a statement waits for, and what came of it: nothing, each tenth of a second."""
+        ready, heard = None, time.monotonic()
+        while True:
+            try:
+                wanted = gen.send(ready)
+            except StopIteration as over:
+                return over.value
+            ready = yield wanted
+            late = time.monotonic() - heard > self.silence
+            if late and not ready:
+                self._ask()
+            if late or ready:
+                heard = time.monotonic()
+
+    def _ask(self) -> None:
+        """Return if the server answers, be it by a refusal; else end the connection."""
+        told = self.info
+        place = {**told.get_parameters(), "host": told.host, "port": told.port, "password": told.password}
+        try:
+            self.driver.connect(**{**place, "connect_timeout": math.ceil(self.silence)}).close()
+        except self.driver.errors.ConnectionTimeout as error:
+            self.close()
+            raise self.driver.OperationalError(f"the server {SILENT}") from error
+        except self.driver.OperationalError:
+            return  # it answers, and lets no one in; what is gone, the waiting connection is told itself
 
 
 def _parsed(url: str) -> URL:

@@ -25,7 +25,7 @@ from sqlalchemy.pool import StaticPool
 from remegraph.errors import LedgerUnavailableError, OutcomeUnknownError, RemegraphError, SetupError
 from remegraph.files import AFTER_FORK, alone, give_up_at_fork, keep_at_fork
 from remegraph.ledger import migrations
-from remegraph.ledger.connections import INHERITED, Heartbeat, engine_of, file_of
+from remegraph.ledger.connections import INHERITED, SILENT, Heartbeat, engine_of, file_of
 from remegraph.settings import PoolPolicy, without_passwords
 from remegraph.telemetry import event
 
@@ -54,6 +54,7 @@ _OUTAGES = (
     ("no space left", "Free some space and repeat: nothing of this operation was written."),
     ("disk i/o error", "Check the disk and repeat: nothing of this operation was written."),
     ("queuepool limit", "Repeat, or let this process have more connections: the settings' `pool`."),
+    (SILENT, "The server stands still: once it goes on, repeat."),
     ("is locked", "Another process holds the ledger: repeat, or close that process."),
     ("lock timeout", "Another process holds these records for long: repeat."),
     ("idle-in-transaction timeout", "This process was held up for seconds, and nothing was written: repeat."),
