@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
+from typing import Literal, get_args, get_origin
 
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel
@@ -113,7 +114,7 @@ def settings() -> str:
     """Return a table of all settings, with their defaults, and the variables and files of secrets that hold them."""
     rows = [
         f"| `{name}` | {_default(field)} | {variable}{_IN_FILES.get(name, '')} | "
-        f"{(field.description or '').replace('|', chr(92) + '|')} |"
+        f"{(field.description or '').replace('|', chr(92) + '|')}{_allowed(field.annotation)} |"
         for name, field, variable in _fields(Settings, "")
     ]
     head = "\n| setting | unless given | variable, or file | what |\n|---|---|---|---|\n"
@@ -138,6 +139,17 @@ def _default(field: FieldInfo) -> str:
     if isinstance(value, frozenset | set | tuple | dict):
         return f"`{', '.join(sorted(map(str, value)))}`" if value else "none"
     return "none" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _allowed(kind: object) -> str:
+    """Return the values of a setting that takes no others."""
+    several = get_origin(kind) in (frozenset, tuple)
+    options = get_args(get_args(kind)[0] if several else kind)
+    values = [each for option in options for each in get_args(option) or [option] if isinstance(each, str)]
+    closed = all(isinstance(each, str) or each is type(None) or get_origin(each) is Literal for each in options)
+    return (
+        f" {'Any' if several else 'One'} of: {', '.join(f'`{each}`' for each in values)}." if values and closed else ""
+    )
 
 
 def filled(text: str, parts: Mapping[str, str]) -> str:

@@ -83,6 +83,17 @@ def test_a_server_that_never_answers_is_not_waited_for(postgres_url: str, tmp_pa
         assert kit.admin.ready()
 
 
+def test_what_a_limit_refused_is_not_said_to_have_failed(run: Run, tmp_path: Path) -> None:
+    """Nothing is broken then, and nobody has to mend anything."""
+    with opened(tmp_path) as kit:
+        turn(kit)
+        with kit.context.parts().archive.database.write() as connection:
+            connection.exec_driver_sql("UPDATE jobs SET state = 'waiting', attempts = 0, reason = 'It is used up.'")
+    shown = run("health", "--home", str(tmp_path)).output
+    assert "A limit refused" in shown
+    assert "Failed last" not in shown
+
+
 def test_a_chroma_server_that_is_down_or_silent_leaves_the_memory_ready_and_degraded(run: Run, tmp_path: Path) -> None:
     """Recall works from SQL: to restart all services for it would turn a nuisance into an outage."""
     (tmp_path / "home").mkdir()

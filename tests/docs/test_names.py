@@ -70,3 +70,14 @@ def test_every_file_exists() -> None:
     named = {path for _, code in _CODE for path in re.findall(rf"(?<![\w./])(?:{folders})/[\w/.]+\.\w+", code)}
     assert len(named) > 30
     assert [path for path in named if not any(Path(root, path).exists() for root in roots)] == []
+
+
+def test_the_reference_of_settings_lists_the_values_of_a_setting_that_takes_no_others() -> None:
+    """Whoever writes a settings file should not have to guess a word, and have it refused at the start."""
+    rows = (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8").splitlines()
+    (trigger,) = (row for row in rows if row.startswith("| `agent.extraction.trigger` |"))
+    assert "One of: `gathered`, `per-turn`, `session-end`, `manual`." in trigger
+    (redact,) = (row for row in rows if row.startswith("| `redact` |"))
+    assert "Any of: `cn-id`, " in redact
+    (open_,) = (row for row in rows if row.startswith("| `agent.extraction.never_remember` |"))
+    assert "One of" not in open_, "sentences of one's own will do as well"

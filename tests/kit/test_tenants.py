@@ -253,6 +253,9 @@ def test_a_job_that_a_limit_stops_is_due_when_the_limit_allows_it(opened: Open) 
     (job,) = kit.admin.jobs()
     assert (job.due_at, job.attempts) == (datetime(2025, 3, 5, tzinfo=UTC), 0)
     assert "tokens a day" in job.reason
+    queue = kit.admin.health().queue
+    assert queue.refused
+    assert queue.reason == job.reason
 
 
 def test_a_limit_costs_one_read_and_none_where_none_is_set(opened: Open) -> None:

@@ -77,8 +77,8 @@ def test_a_request_needs_a_token_the_right_name_and_no_web_page_behind_it(kit: M
 @pytest.mark.parametrize(
     ("scopes", "error", "words"),
     [
-        ({}, InputError, "there is none"),
-        ({"short": ANN}, InputError, "under 16 characters"),
+        ({}, InputError, "There is no token"),
+        ({"short": ANN}, InputError, "entry 1.*under 16 characters"),
         ({"a" * 32: "ann"}, ScopeError, "A scope is needed"),
     ],
 )
@@ -103,6 +103,36 @@ async def test_tokens_are_read_from_a_file_that_others_cannot_read(tmp_path: Pat
     file.chmod(0o644)
     with pytest.raises(SetupError, match="chmod 640"):
         Tokens.of_file(file)
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ({"user": "eva", "agnet": "remy"}, r"entry 2, of user 'eva', .*'agnet'"),
+        ({"agent": "remy"}, r"entry 2 is no scope; its key 'user'"),
+        ({"user": 7}, r"entry 2 is no scope; its key 'user'"),
+        ("eva", r"entry 2 is no scope"),
+    ],
+)
+def test_a_file_of_tokens_says_which_entry_and_key_is_wrong_and_no_token(
+    tmp_path: Path, entry: object, told: str
+) -> None:
+    """A file of a hundred users is not searched by hand, and an error goes to a log."""
+    file = tmp_path / "tokens.json"
+    file.write_text(json.dumps({"a" * 32: {"user": "ann"}, "SECRET" * 6: entry}), encoding="utf-8")
+    file.chmod(0o600)
+    with pytest.raises(SetupError, match=told) as caught:
+        Tokens.of_file(file)
+    assert "SECRET" not in str(caught.value)
+
+
+def test_a_token_that_is_too_short_is_known_by_its_place_and_user(tmp_path: Path) -> None:
+    file = tmp_path / "tokens.json"
+    file.write_text(json.dumps({"a" * 32: {"user": "ann"}, "SECRET": {"user": "eva"}}), encoding="utf-8")
+    file.chmod(0o600)
+    with pytest.raises(InputError, match="entry 2, of user 'eva', has under") as caught:
+        Tokens.of_file(file)
+    assert "SECRET" not in str(caught.value)
 
 
 async def test_what_other_machines_can_reach_must_be_named(kit: MemoryKit) -> None:

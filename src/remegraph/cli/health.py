@@ -67,11 +67,12 @@ def _health(found: HealthReport, *, late: bool) -> Views:
     )
     oldest = f"The oldest that is due has waited for {queue.overdue_seconds:.0f} seconds."
     foreign = f"{counted(queue.foreign, 'job')} left to workers with other settings."
+    last = f"A limit refused, and it is done once that allows it: {queue.reason}"
     return (
         *lines([f"Ledger: {found.ledger}, ready. Index: {found.index}."], "yellow" if found.degraded else "green"),
         *lines([f"Jobs: {waits}"], ""),
         *lines([oldest], "red" if late else "dim"),
         *lines([foreign] if queue.foreign else []),
         *lines([f"The index: {found.problem}"] if found.degraded else [], "yellow"),
-        *lines([f"Failed last: {queue.reason}"] if queue.reason else []),
+        *lines([last if queue.refused else f"Failed last: {queue.reason}"] if queue.reason else []),
     )

@@ -359,14 +359,22 @@ class JobQueue:
         failed = (jobs.c.state.in_(("waiting", "dead")), jobs.c.reason != "")
         foreign = func.count(case((and_(*waiting, jobs.c.due_at <= now, ~self._fits), 1))).label("foreign")
         counted = select(state, func.count().label("jobs"), foreign).where(jobs.c.state != "done").group_by(state)
-        tried = select(jobs.c.reason).where(*failed).order_by(jobs.c.attempts.desc(), jobs.c.id).limit(1)
+        tried = (
+            select(jobs.c.reason, jobs.c.attempts).where(*failed).order_by(jobs.c.attempts.desc(), jobs.c.id).limit(1)
+        )
         with self._database.read() as connection:
             found = connection.execute(counted).all()
             oldest = connection.execute(select(func.min(since)).where(or_(and_(*waiting), left))).scalar_one()
-            reason = connection.execute(tried).scalar_one_or_none() or ""
+            reason, attempts = connection.execute(tried).one_or_none() or ("", 1)
         overdue = 0 if oldest is None else max(0, now - oldest) / _SECOND
         counts = {row.state: row.jobs for row in found}
-        return QueueDepth(**counts, overdue_seconds=overdue, reason=reason, foreign=sum(row.foreign for row in found))
+        return QueueDepth(
+            **counts,
+            overdue_seconds=overdue,
+            reason=reason,
+            refused=not attempts,  # what a limit refuses is no attempt
+            foreign=sum(row.foreign for row in found),
+        )
 
     def crowded(self, kind: str, most: int) -> bool:
         """Return whether so many jobs wait that are due, or more."""

@@ -325,6 +325,10 @@ class QueueDepth(Record):
     dead: int = Field(default=0, ge=0, description="Jobs that gave up.")
     overdue_seconds: float = Field(default=0, ge=0, description="How long the oldest job that is due has waited.")
     reason: Text = Field(default="", description="Why the job failed that was tried most often.")
+    refused: bool = Field(
+        default=False,
+        description="Whether it did not fail, but was refused by a limit; it is done once that allows it.",
+    )
     foreign: int = Field(
         default=0, ge=0, description="Jobs of those that wait and are due that are left to workers with other settings."
     )

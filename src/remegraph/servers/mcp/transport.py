@@ -111,24 +111,44 @@ class Tokens(TokenVerifier):
         return AccessToken(token=name, client_id=name, scopes=[], claims={_SCOPE: scope.model_dump()})
 
 
+_FORM = 'Write {"TOKEN": {"user": "ann"}} there.'
+
+
 def _known(scopes: Mapping[str, Scope]) -> dict[str, Scope]:
-    if not scopes or any(len(token) < _SHORTEST for token in scopes):
-        raise InputError(
-            f"A token has under {_SHORTEST} characters, or there is none.", "Make one: openssl rand -hex 32."
-        )
+    cure = "Make one: openssl rand -hex 32."
+    if not scopes:
+        raise InputError("There is no token.", cure)
+    for place, (token, scope) in enumerate(scopes.items(), 1):
+        if len(token) < _SHORTEST:
+            whose = f"entry {place}, of user {required(scope).user!r},"
+            raise InputError(f"The token of {whose} has under {_SHORTEST} characters.", cure)
     return {digest(token): required(scope) for token, scope in scopes.items()}
 
 
 def _read(path: Path) -> dict[str, Scope]:
     try:
-        given = json.loads(closed_to_others(path).read_text(encoding="utf-8"))
-        scopes = {token: Scope.model_validate(scope) for token, scope in dict(given).items()}
-    except (OSError, ValueError, TypeError, ValidationError) as error:
+        given = dict(json.loads(closed_to_others(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise SetupError(f"The tokens in {path} cannot be read ({type(error).__name__}).", _FORM) from error
+    return {token: _stood_for(path, place, scope) for place, (token, scope) in enumerate(given.items(), 1)}
+
+
+def _stood_for(path: Path, place: int, given: object) -> Scope:
+    """Return the scope of an entry, which is known by its place: its token is a secret.
+
+    Raises:
+        SetupError: It is none.
+    """
+    try:
+        return Scope.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        user = given.get("user") if isinstance(given, dict) else None
+        whose = f", of user {user!r}," if isinstance(user, str) and user else ""
+        key = f"its key {'.'.join(map(str, first['loc']))!r}: " if first["loc"] else ""
         raise SetupError(
-            f"The tokens in {path} cannot be read ({type(error).__name__}).",
-            'Write {"TOKEN": {"user": "ann"}} there.',
-        ) from error
-    return scopes
+            f"The tokens in {path} cannot be read: entry {place}{whose} is no scope; {key}{first['msg']}.", _FORM
+        ) from None  # the error quotes what was given
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
