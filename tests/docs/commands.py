@@ -29,7 +29,21 @@ _AT_ONCE = {"ingest", "recall", "verify", "import", "keygen", "stats"}
 
 _APP = whole()
 
-_FOREIGN = {"cat", "cd", "curl", "git", "mv", "openssl", "pg_dump", "pg_restore", "printf", "rm", "tr", "useradd"}
+_FOREIGN = {
+    "umask",
+    "cat",
+    "cd",
+    "curl",
+    "git",
+    "mv",
+    "openssl",
+    "pg_dump",
+    "pg_restore",
+    "printf",
+    "rm",
+    "tr",
+    "useradd",
+}
 """Not ours to hold."""
 
 
