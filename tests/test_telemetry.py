@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import json
 import logging
+import os
 import re
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,7 @@ import remegraph
 from remegraph import MemoryKit, Settings, SummaryPolicy, telemetry
 from remegraph.errors import MissingExtraError, ModelUnavailableError, VectorIndexError
 from remegraph.kit import OpenOptions
+from remegraph.kit.health import LifeSign
 from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.telemetry import EVENTS, METRICS, OPERATIONS
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel
@@ -227,6 +230,25 @@ def test_a_recall_that_has_to_do_without_vectors_is_counted(tmp_path: Path, told
     assert told.metrics()["remegraph.degraded"] == [
         (1, {"remegraph.operation": "recall", "remegraph.missed": "vectors"})
     ]
+
+
+def test_gauges_tell_how_many_workers_live_and_how_long_one_is_silent(tmp_path: Path, told: Told) -> None:
+    """That a worker hangs is otherwise seen on its own machine alone."""
+    with open_kit(tmp_path) as kit:
+        home = kit.context.parts().settings.home
+        before = told.metrics()
+        sign = LifeSign(home, 300, lambda error: pytest.fail(str(error)))
+        sign.give()
+        fresh = told.metrics()
+        (file,) = (home / "workers").iterdir()
+        os.utime(file, (time.time() - 400,) * 2)
+        silent = told.metrics()
+        sign.close()
+    assert before["remegraph.workers.alive"][0][0] == 0
+    assert "remegraph.workers.silence" not in before
+    assert [each["remegraph.workers.alive"][0][0] for each in (fresh, silent)] == [1, 0]
+    assert fresh["remegraph.workers.silence"][0][0] < 60
+    assert silent["remegraph.workers.silence"][0][0] > 399
 
 
 def test_every_call_of_a_logger_names_an_event_that_is_listed() -> None:

@@ -88,6 +88,12 @@ METRICS: Mapping[str, Metric] = {
     "remegraph.queue.depth": Metric("gauge", "{job}", "Jobs that are not done."),
     "remegraph.queue.age": Metric("gauge", "s", "How long the job waits that is due the longest."),
     "remegraph.queue.foreign": Metric("gauge", "{job}", "Jobs that are due, left to workers with other settings."),
+    "remegraph.workers.alive": Metric(
+        "gauge", "{worker}", "Workers of this machine with this home that gave a sign of life within a lease."
+    ),
+    "remegraph.workers.silence": Metric(
+        "gauge", "s", "How long the worker of this machine with this home is silent that has been so for longest."
+    ),
     "remegraph.threads.unrecorded": Metric(
         "gauge", "{thread}", "Conversations of which this process could not record a turn yet."
     ),

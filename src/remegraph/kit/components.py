@@ -30,7 +30,7 @@ from remegraph.errors import IndexOwnedError, MissingExtraError, SetupError
 from remegraph.files import IndexOwner
 from remegraph.governance.decisions import ForgetDecisions
 from remegraph.importers.views import OffRecord, Recent
-from remegraph.kit.health import gauges, pseudonym
+from remegraph.kit.health import gauges, pseudonym, worker_gauges
 from remegraph.kit.providers import Thinkers
 from remegraph.kit.write_buffers import UnrecordedTurns
 from remegraph.ledger.archive import Archive
@@ -297,9 +297,11 @@ def open_parts(
             unless_projected.pop_all()
         opened.callback(projection.close)
         jobs, unrecorded = archive.queue, UnrecordedTurns(archive.recorded)
-        waiting = gauges(archive, projection, jobs, settings.summary.recipe) | {
-            "remegraph.threads.unrecorded": unrecorded.by_state
-        }
+        waiting = (
+            gauges(archive, projection, jobs, settings.summary.recipe)
+            | worker_gauges(settings.home)
+            | {"remegraph.threads.unrecorded": unrecorded.by_state}
+        )
         opened.callback(telemetry.watch(pseudonym(ledger_url(settings)), waiting))
         return Parts(
             settings=settings,

@@ -60,6 +60,7 @@ __all__ = [
     "observed",
     "pseudonym",
     "queue_of",
+    "worker_gauges",
     "workers",
 ]
 
@@ -262,6 +263,18 @@ def gauges(archive: Archive, projection: VectorProjection, jobs: JobQueue, recip
         "remegraph.queue.age": lambda: {"": int(jobs.depth().overdue_seconds)},
         "remegraph.queue.foreign": lambda: {"": jobs.depth().foreign},
         "remegraph.blocks.pending": lambda: {"": archive.pending(recipe)},
+    }
+
+
+def worker_gauges(home: Path) -> dict[str, Reading]:
+    """Return how to read how the workers of this machine are that have this home."""
+
+    def silence() -> Mapping[str, int]:
+        return {"": max(int(each.silent_seconds) for each in signs)} if (signs := workers(home)) else {}
+
+    return {
+        "remegraph.workers.alive": lambda: {"": sum(each.alive for each in workers(home))},
+        "remegraph.workers.silence": silence,
     }
 
 
