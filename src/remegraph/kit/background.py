@@ -385,11 +385,15 @@ def _listen(
     alive: Callable[[], object],
 ) -> None:
     """Let a courier bring the work; where it cannot, try again."""
-    policy = parts.settings.capture
+    policy, down = parts.settings.capture, Event()
 
     def stopped() -> bool:
         alive()
         return stop.is_set()
+
+    def listening() -> None:
+        down.clear()
+        alive()
 
     def deliver(kind: str, job_id: int) -> datetime | None:
         worker, report = Worker(parts, duties), None
@@ -405,9 +409,11 @@ def _listen(
 
     while not stop.is_set():
         try:
-            courier.work(deliver, concurrency=concurrency, policy=policy, stop=stop, alive=alive)
+            courier.work(deliver, concurrency=concurrency, policy=policy, stop=stop, alive=listening)
         except RemegraphError as error:
-            health.note("background", error)
+            if not down.is_set():  # an outage is told once, however often is tried
+                health.note("background", error)
+            down.set()
             stop.wait(policy.poll)
 
 

@@ -8,9 +8,10 @@ finds nothing to claim, and leaves the rest to the next one. A delivery that nev
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Event
 from time import monotonic
@@ -20,7 +21,7 @@ import psycopg
 from procrastinate import App, JobContext, PsycopgConnector
 from procrastinate.exceptions import ConnectorException, ProcrastinateException
 from procrastinate.jobs import DeleteJobCondition, Status
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from sqlalchemy import (
     Connection,
     DateTime,
@@ -70,6 +71,8 @@ _BEATS = 6  # heartbeats, and sweeps, in the time of a lease
 _GONE = 20  # leases after which procrastinate forgets a worker, and ends it should it come back
 _NOTED = 2 * _RECONNECT  # seconds within which procrastinate has noted the end of a delivery, or failed to
 _TICK = 1.0  # until it is noticed that procrastinate ended by itself
+_LOGGERS = ("procrastinate.worker", "procrastinate.utils", "psycopg.pool")
+_LOST = (psycopg.Error, ConnectorException, PoolTimeout)
 
 
 class Procrastinate:
@@ -122,7 +125,7 @@ class Procrastinate:
         Raises:
             SetupError: The database cannot be used.
         """
-        with ThreadPoolExecutor(concurrency, thread_name_prefix="remegraph-worker") as pool:
+        with _quiet(), ThreadPoolExecutor(concurrency, thread_name_prefix="remegraph-worker") as pool:
             try:
                 asyncio.run(
                     self._work(
@@ -137,7 +140,8 @@ class Procrastinate:
             except (ProcrastinateException, psycopg.Error) as error:
                 told = type(error.__cause__ or error).__name__
                 raise SetupError(
-                    f"Procrastinate cannot use the ledger ({told}).", "Check that the server runs; then repeat."
+                    f"Procrastinate cannot use the ledger ({told}).",
+                    "Check that the server runs; a worker goes on by itself once it does.",
                 ) from error
 
     # ------------------------------------------------------------------------------------------- inside
@@ -297,6 +301,26 @@ class Procrastinate:
         for row in found:
             with self._database.write() as connection:
                 self._ring(connection, Call(*row), now)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let procrastinate and its pool tell an outage in detail at DEBUG alone: whoever works is told of it, in one line."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    for each in loggers:
+        each.addFilter(_lowered)
+    try:
+        yield
+    finally:
+        for each in loggers:
+            each.removeFilter(_lowered)
+
+
+def _lowered(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    if record.levelno >= logging.WARNING and (record.name == "psycopg.pool" or isinstance(error, _LOST)):
+        record.levelno, record.levelname = logging.DEBUG, "DEBUG"
+    return logging.getLogger(record.name).isEnabledFor(record.levelno)
 
 
 def _new_app() -> App:
