@@ -14,20 +14,19 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
-import io
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
-import tokenize
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import NamedTuple
@@ -112,6 +111,11 @@ class House:
         return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in self.modules.items()}
 
     @cached_property
+    def nodes(self) -> Mapping[str, Sequence[ast.AST]]:
+        """Everything in each tree, walked once."""
+        return {name: tuple(ast.walk(tree)) for name, tree in self.trees.items()}
+
+    @cached_property
     def rooms(self) -> frozenset[str]:
         """Modules that are no packages."""
         return frozenset(name for name, path in self.modules.items() if path.name != "__init__.py")
@@ -129,7 +133,7 @@ class House:
                 targets = [target for target in self._targets(node) if target != name]
                 graph.add_edges_from((name, target) for target in targets if not (at_once and late))
             if not at_once:
-                graph.add_edges_from((name, target) for target in self._named(tree) if target != name)
+                graph.add_edges_from((name, target) for target in self._named(name) if target != name)
         return graph
 
     def _targets(self, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
@@ -137,22 +141,22 @@ class House:
             parts = [alias.name] if isinstance(node, ast.Import) else [f"{node.module}.{alias.name}", str(node.module)]
             yield from [part for part in parts if part in self.modules][:1]
 
-    def _named(self, tree: ast.Module) -> Iterator[str]:
+    def _named(self, module: str) -> Iterator[str]:
         """Yield the modules that a table of what is imported later names, as `package.module:attribute`."""
-        texts = (
-            node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        )
+        nodes = self.nodes[module]
+        texts = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
         yield from (text.partition(":")[0] for text in texts if text.partition(":")[0] in self.rooms)
 
     def shape(self) -> Iterator[tuple[str, float]]:
         """Yield what can be counted without running anything."""
         graph = self.imports()
         sizes = Counter(path.parent for path in self.modules.values())
-        lengths = sorted(_length(node) for tree in self.trees.values() for node in _functions(tree)) or [0]
-        sources = [path.read_text(encoding="utf-8") for path in self.modules.values()]
+        nodes = list(chain.from_iterable(self.nodes.values()))
+        lengths = sorted(_length(node) for node in nodes if isinstance(node, _DEFINITIONS)) or [0]
+        sources = {name: path.read_text(encoding="utf-8") for name, path in self.modules.items()}
         yield "modules", len(self.modules)
-        yield "lines", sum(source.count("\n") for source in sources)
-        yield "lines of code", sum(map(_lines_of_code, sources))
+        yield "lines", sum(source.count("\n") for source in sources.values())
+        yield "lines of code", sum(_lines_of_code(source, self.nodes[name]) for name, source in sources.items())
         yield "modules imported by one other only", sum(graph.in_degree(name) == 1 for name in self.rooms)
         yield "modules ending in -ing", sum(name.endswith("ing") for name in self.rooms)
         yield "largest package, direct modules", max(sizes.values())
@@ -167,7 +171,7 @@ class House:
         )
         components = nx.strongly_connected_components(self.imports(at_once=True))
         yield "import cycles", sum(len(component) > 1 for component in components)
-        yield "swallowed errors", sum(map(_swallows, (node for tree in self.trees.values() for node in ast.walk(tree))))
+        yield "swallowed errors", sum(map(_swallows, nodes))
         yield "lines of a function, median", statistics.median(lengths)
         yield "lines of a function, 90 % have fewer than", lengths[int(len(lengths) * 0.9)]
 
@@ -180,16 +184,14 @@ def _dotted(root: Path, path: Path) -> str:
 def _imports(tree: ast.AST, *, late: bool = False) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
     """Yield each import, and whether it waits: inside a function, or for type checkers only."""
     for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.expr):  # no statement is in there
+            continue
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node, late
         waits = isinstance(node, _DEFINITIONS) or (
             isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         )
         yield from _imports(node, late=late or waits)
-
-
-def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return (node for node in ast.walk(tree) if isinstance(node, _DEFINITIONS))
 
 
 def _outermost(tree: ast.AST) -> Iterator[ast.AST]:
@@ -201,16 +203,15 @@ def _length(node: ast.stmt) -> int:
     return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
-def _lines_of_code(source: str) -> int:
+def _lines_of_code(source: str, nodes: Iterable[ast.AST]) -> int:
     said = {
         line
-        for node in ast.walk(ast.parse(source))
+        for node in nodes
         if _says(node) and isinstance(node, ast.Expr)
         for line in range(node.lineno, (node.end_lineno or 0) + 1)
     }
-    ignored = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-    tokens = (token for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.type not in ignored)
-    return len({line for token in tokens for line in range(token.start[0], token.end[0] + 1)} - said)
+    lines = enumerate(map(str.strip, source.split("\n")), start=1)
+    return len({number for number, line in lines if line and not line.startswith("#")} - said)
 
 
 def _says(node: ast.AST) -> bool:
