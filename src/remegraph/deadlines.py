@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import copy_context
 from typing import TypeVar
 
@@ -94,10 +94,11 @@ class Gate:
         self._lock = threading.Lock()
 
     @contextmanager
-    def inside(self) -> Iterator[None]:
-        """Wait until there is room; leave at the end of the block."""
+    def inside(self, patience: float | None = None) -> Iterator[None]:
+        """Wait until there is room, at most so many seconds, then go in all the same; leave at the end of the block."""
         with self._turn() as turn:
-            turn.result()
+            with suppress(TimeoutError):
+                turn.result(patience)
             yield
 
     @asynccontextmanager

@@ -449,6 +449,29 @@ def test_what_a_call_reads_is_one_snapshot_in_whichever_thread(ledger_url: str) 
         assert _keys(database) == 1
 
 
+@pytest.mark.parametrize(("patience", "waits"), [(5.0, True), (0.05, False)])
+def test_calls_that_read_sqlite_at_once_take_turns_and_wait_for_none_that_dawdles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float, *, waits: bool
+) -> None:
+    """They compute under one interpreter lock: all at once, sixteen recalls cost nearly twice what they cost in turn."""
+    monkeypatch.setattr("remegraph.ledger.database._IN_LINE", patience)
+    read = threading.Event()
+
+    def ask(database: Database) -> None:
+        with database.session():
+            _keys(database)
+            read.set()
+
+    with closing(Database.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}")) as database, ThreadPoolExecutor(1) as others:
+        with database.session():
+            _keys(database)
+            asked = others.submit(ask, database)
+            assert read.wait(0.3) is not waits
+            database.away()
+            assert read.wait(5), "who is away lets the next one in"
+        asked.result()
+
+
 def test_what_a_call_writes_it_reads_afterwards_with_a_single_connection(ledger_url: str) -> None:
     """A save reads, writes and reads again: it must not wait for the connection that it holds itself, nor see its past."""
     with closing(Database.open(ledger_url, PoolPolicy(size=1, overflow=0, wait=1))) as database, database.session():

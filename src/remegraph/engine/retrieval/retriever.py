@@ -146,7 +146,7 @@ def build_retriever(
     last: Literal["rerank", "assemble"] = "assemble"
     if reranker is not None:
         last = "rerank"
-        graph.add_node("rerank", reranker.rerank, input_schema=Rerankable)
+        graph.add_node("rerank", partial(steps.rerank, reranker), input_schema=Rerankable)
         graph.add_edge("rerank", "assemble")
     graph.add_conditional_edges(
         "fuse", lambda state: last if state["depth"] == "memories" else "trace_back", [last, "trace_back"]
@@ -293,6 +293,11 @@ class _Steps:
         """Expand as far as asked: index entries, then raw messages (R10)."""
         blocks = self._blocks(state)
         return blocks | self._messages(state) if state["depth"] == "messages" else blocks
+
+    def rerank(self, reranker: Reranker, state: Rerankable) -> Update:
+        """Let the reranker say what comes first; it may be asked of a server."""
+        self._archive.away()
+        return reranker.rerank(state)
 
     def assemble(self, state: _State) -> Update:
         """Settle which k come first and what comes along with them; write the context, within the token budget."""
