@@ -8,6 +8,9 @@ FAST ?= -m "not slow" -n 2
 SLOW_SECONDS ?= 600
 PEERS := .venv-peers
 
+# An image that keeps Python from writing bytecode saves its own room; here each process would compile all tests again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Folder with data for `make judge` and `make bench`: locomo_dev.jsonl, memdaily_dev.jsonl and other kinds, as far as it has
 # them. Times of memdaily say no zone.
 DATA ?=
