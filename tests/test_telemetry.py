@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from opentelemetry import metrics, trace
@@ -24,7 +24,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import remegraph
 from remegraph import MemoryKit, Settings, SummaryPolicy, telemetry
-from remegraph.errors import MissingExtraError, ModelUnavailableError, VectorIndexError
+from remegraph.errors import LedgerUnavailableError, MissingExtraError, ModelUnavailableError, VectorIndexError
 from remegraph.kit import OpenOptions
 from remegraph.kit.health import LifeSign
 from remegraph.ledger.index.embedders import HashedEmbedder
@@ -218,6 +218,24 @@ def test_gauges_tell_what_waits_until_the_kit_closes(tmp_path: Path, told: Told)
     assert [waiting[name][0][0] for name in names if name != "remegraph.queue.depth"] == [0, 1]
     assert [done[name][0][0] for name in names if name != "remegraph.queue.depth"] == [0, 0]
     assert not told.metrics().keys() & set(names)
+
+
+def test_gauges_tell_nothing_while_the_ledger_does_not_answer_and_fill_no_log(
+    tmp_path: Path, told: Told, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenTelemetry logs a traceback of 130 lines for each gauge that fails, at every export of an outage."""
+    with open_kit(tmp_path) as kit:
+        database = kit.context.parts().archive.database
+
+        def refuse() -> NoReturn:
+            raise LedgerUnavailableError("The ledger cannot be used: it is down.")
+
+        with monkeypatch.context() as down:
+            down.setattr(database, "_connected", refuse)
+            during = told.metrics()
+        assert "remegraph.queue.age" not in during
+        assert "remegraph.queue.age" in told.metrics()
+    assert [each for each in caplog.records if each.levelno > logging.DEBUG] == []
 
 
 def test_a_recall_that_has_to_do_without_vectors_is_counted(tmp_path: Path, told: Told) -> None:

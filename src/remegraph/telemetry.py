@@ -7,6 +7,7 @@ error, and no person's name.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -15,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from remegraph.errors import MissingExtraError
+from remegraph.errors import LedgerUnavailableError, MissingExtraError
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Observation
@@ -36,6 +37,8 @@ __all__ = [
 ]
 
 Attributes = dict[str, str | int | float | bool]
+
+_log = logging.getLogger(__name__)
 
 Reading = Callable[[], Mapping[str, int]]
 """Reads a metric now: how many or how much, by state; of what has no states, under no name."""
@@ -104,6 +107,7 @@ EVENTS: Mapping[str, str] = {
     "remegraph.access.answered": "A server answered a caller, known by the digest of the token.",
     "remegraph.access.refused": "A server refused a caller, known by the digest of the token; also who showed none.",
     "remegraph.access.tokens": "The tokens of a server were read again; where they cannot be, those before hold.",
+    "remegraph.gauge.silent": "A gauge is not told, as the ledger does not answer.",
     "remegraph.operation.done": "An operation ended, with its figures and its seconds.",
     "remegraph.host.spared": "Recall, capture or background work failed, and the host goes on.",
     "remegraph.host.warned": "Something waits that this process does not do, or could not record; said of the first.",
@@ -290,7 +294,7 @@ class _OpenTelemetry(Telemetry):
             return [
                 self._observation(number, _about(ledger, state))
                 for ledger, gauges in self._watched.values()
-                for state, number in gauges[metric]().items()
+                for state, number in _counted(metric, gauges[metric]).items()
             ]
 
 
@@ -300,6 +304,15 @@ def _opentelemetry() -> Telemetry:
         return _OpenTelemetry()
     except ImportError as error:
         raise MissingExtraError("OpenTelemetry is not installed.", "Run: pip install 'remegraph[otel]'.") from error
+
+
+def _counted(metric: str, gauge: Reading) -> Mapping[str, int]:
+    """Return what a gauge reads; nothing while the ledger does not answer, of which OpenTelemetry would log a traceback each time."""
+    try:
+        return gauge()
+    except LedgerUnavailableError as error:
+        _log.debug("%s is not told: %s", metric, error, extra=event("gauge.silent", error))
+        return {}
 
 
 def _about(ledger: str, state: str) -> dict[str, str]:
