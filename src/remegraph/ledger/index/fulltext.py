@@ -118,8 +118,13 @@ _NEWER = (
     select(partitions.c.erasures, messages.c.seq, messages.c.thread, messages.c.role, texts.c.length, texts.c.asks)
     .select_from(partitions)
     .outerjoin(
-        join(messages, texts, _INDEXED),
-        and_(messages.c.partition_id == partitions.c.id, messages.c.seq > bindparam("last")),
+        # All that bounds it stands inside: SQLite makes the inner join by itself first, of everybody's messages where it may.
+        join(
+            messages,
+            texts,
+            and_(_INDEXED, messages.c.partition_id == bindparam("here"), messages.c.seq > bindparam("last")),
+        ),
+        messages.c.partition_id == partitions.c.id,
     )
     .where(partitions.c.id == bindparam("here"))
     .order_by(messages.c.seq)
