@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -215,3 +215,31 @@ def test_the_ledgers_own_queue_is_all_there_is_on_sqlite(tmp_path: Path) -> None
     """A setting that cannot be meant is refused at the door, with what to do."""
     with pytest.raises(SetupError, match="Procrastinate needs PostgreSQL"):
         MemoryKit.open(settings=Settings(home=tmp_path, queue="procrastinate"), model=None, embedder=None)
+
+
+class _Down:
+    """A courier that fails five times, but listens before the third, and then has its worker stopped."""
+
+    def __init__(self) -> None:
+        self.tries = 0
+
+    def work(self, _deliver: object, *, stop: Event, alive: Callable[[], object], **_: object) -> None:
+        """Fail."""
+        self.tries += 1
+        if self.tries == 3:
+            alive()
+        if self.tries == 5:
+            stop.set()
+        raise SetupError(f"The server is down: try {self.tries}.")
+
+
+def test_an_outage_is_told_once_and_the_next_one_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A line for each try of a night hides what else went wrong; none for a second outage hides that."""
+    monkeypatch.setattr("remegraph.kit.components.courier_of", lambda *_: _Down())
+    policy = CapturePolicy(poll=0.01)
+    with MemoryKit.open(settings=Settings(home=tmp_path, capture=policy), model=None, embedder=None) as kit:
+        kit.work.serve(Event(), concurrency=1)
+    told = [record.getMessage() for record in caplog.records if "is down" in record.getMessage()]
+    assert [each.partition("try ")[2][:1] for each in told] == ["1", "3"]

@@ -280,21 +280,7 @@ def open_parts(
         database = archive.database
         if index is None:
             index = _index(settings, database, require_index=require_index)
-        with ExitStack() as unless_projected:
-            if index is not None:
-                unless_projected.callback(index.close)
-                settle_copy(database)
-                settle_index(database, index, settings.migrate)
-            projection = VectorProjection.open(
-                database,
-                index,
-                embedder,
-                exact_limit=settings.recall.exact_limit,
-                timeout=settings.recall.index_timeout,
-                reindex=reindex,
-                telemetry=telemetry,
-            )
-            unless_projected.pop_all()
+        projection = _projection(settings, database, index, embedder, reindex=reindex, telemetry=telemetry)
         opened.callback(projection.close)
         jobs, unrecorded = archive.queue, UnrecordedTurns(archive.recorded)
         waiting = (
@@ -378,6 +364,34 @@ def _redactor(settings: Settings) -> Redactor:
     redactor = Redactor(settings.redact, keys[-1] if keys else token_bytes())  # without a key, nothing is written
     redactor.text(_A_NUMBER)
     return redactor
+
+
+def _projection(
+    settings: Settings,
+    database: Database,
+    index: VectorIndex | None,
+    embedder: Embedder,
+    *,
+    reindex: bool,
+    telemetry: Telemetry,
+) -> VectorProjection:
+    """Open the projection over an index, which it closes from then on; where it cannot be opened, this does."""
+    with ExitStack() as unless_opened:
+        if index is not None:
+            unless_opened.callback(index.close)
+            settle_copy(database)
+            settle_index(database, index, settings.migrate)
+        projection = VectorProjection.open(
+            database,
+            index,
+            embedder,
+            exact_limit=settings.recall.exact_limit,
+            timeout=settings.recall.index_timeout,
+            reindex=reindex,
+            telemetry=telemetry,
+        )
+        unless_opened.pop_all()
+    return projection
 
 
 def _archive(settings: Settings, clock: Clock, new_id: NewId) -> Archive:

@@ -306,14 +306,14 @@ class Procrastinate:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Let procrastinate and its pool tell an outage in detail at DEBUG alone: whoever works is told of it, in one line."""
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    loggers, lowered = [logging.getLogger(name) for name in _LOGGERS], partial(_lowered)
     for each in loggers:
-        each.addFilter(_lowered)
+        each.addFilter(lowered)
     try:
         yield
     finally:
-        for each in loggers:
-            each.removeFilter(_lowered)
+        for each in loggers:  # the filter of another kit of this process stays: each has an object of its own
+            each.removeFilter(lowered)
 
 
 def _lowered(record: logging.LogRecord) -> bool:
