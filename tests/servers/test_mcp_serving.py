@@ -126,6 +126,27 @@ def test_a_file_of_tokens_says_which_entry_and_key_is_wrong_and_no_token(
     assert "SECRET" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ('{\n  "%s": {"user": "ann"}\n  "SECRET2": {}\n}', "line 3 column 3 "),
+        ('{"%s": \\SECRET}', "line 1 column 42 "),
+        ("", "line 1 column 1 "),
+    ],
+)
+def test_a_file_of_tokens_that_is_no_json_says_where_and_none_of_its_words(
+    tmp_path: Path, written: str, told: str
+) -> None:
+    """A comma that is missing among a hundred users is found at once, and the error goes to a log."""
+    file = tmp_path / "tokens.json"
+    file.write_text(written.replace("%s", "SECRET" * 6), encoding="utf-8")
+    file.chmod(0o600)
+    with pytest.raises(SetupError, match=f"{file}.*{told}") as caught:
+        Tokens.of_file(file)
+    assert "SECRET" not in str(caught.value)
+    assert caught.value.__cause__ is None, "the error of json holds the whole file"
+
+
 def test_a_token_that_is_too_short_is_known_by_its_place_and_user(tmp_path: Path) -> None:
     file = tmp_path / "tokens.json"
     file.write_text(json.dumps({"a" * 32: {"user": "ann"}, "SECRET": {"user": "eva"}}), encoding="utf-8")

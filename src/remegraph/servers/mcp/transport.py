@@ -128,6 +128,8 @@ def _known(scopes: Mapping[str, Scope]) -> dict[str, Scope]:
 def _read(path: Path) -> dict[str, Scope]:
     try:
         given = dict(json.loads(closed_to_others(path).read_text(encoding="utf-8")))
+    except json.JSONDecodeError as error:  # it says where, in the words of the grammar
+        raise SetupError(f"The tokens in {path} cannot be read: {error}.", _FORM) from None  # it holds the whole file
     except (OSError, ValueError, TypeError) as error:
         raise SetupError(f"The tokens in {path} cannot be read ({type(error).__name__}).", _FORM) from error
     return {token: _stood_for(path, place, scope) for place, (token, scope) in enumerate(given.items(), 1)}
