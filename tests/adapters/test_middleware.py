@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -24,11 +25,12 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command, StreamMode
 from sqlalchemy.exc import OperationalError
 
-from remegraph import AgentMemorySettings, CapturePolicy, MemoryKit, Scope, ScopeError
+from remegraph import AgentMemorySettings, CapturePolicy, MemoryKit, Scope, ScopeError, Settings
 from remegraph.adapters import MemoryMiddleware, ScopeSource
 from remegraph.engine.frame import RECALLED
-from remegraph.testing import FailingCall, ModelCall, ScriptedChatModel
-from tests.talk import ANN, open_kit
+from remegraph.settings import LimitPolicy, Limits
+from remegraph.testing import FailingCall, FrozenClock, ModelCall, ScriptedChatModel
+from tests.talk import ANN, NOON, open_kit
 
 BOB = Scope(user="bob", agent="remy")
 TOLD = "I own a scarlet bicycle."
@@ -328,10 +330,41 @@ def test_a_failing_ledger_does_not_break_the_agent(kit: MemoryKit, verb: str, do
     agent = Agent(kit)
     options: dict[str, Any] = {"context": ANN, "stream_mode": "custom"}
     events = list(agent.graph.stream({"messages": [HumanMessage(TOLD)]}, thread("1"), **options))
-    assert {"event": "memory_failed", "verb": verb, "reason": "OperationalError"} in events
+    assert {"event": "memory_failed", "verb": verb, "reason": "OperationalError", "refused": False} in events
     assert kit.admin.stats()[f"{verb}_failures"] == 1
     agent("Well?")
     assert heard(kit) == [TOLD, "Noted.", "Well?", "Noted."]
+
+
+@pytest.mark.requirement("C8")
+def test_a_turn_that_a_limit_refuses_is_told_as_that_and_wakes_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever is on call sees outages; that a user has used up a minute is for whoever set the limit."""
+    limits = LimitPolicy(user=Limits(messages_per_minute=1))
+    saving = ToolCall(name="save_memory", args={"key": "tea", "content": "Ann drinks oolong."}, id="s")
+    steps = (AIMessage("Noted."), AIMessage("", tool_calls=[saving]), AIMessage("Noted."))
+    with (
+        caplog.at_level(logging.DEBUG, "remegraph"),
+        MemoryKit.open(tmp_path, settings=Settings(limits=limits), model=None, clock=FrozenClock(NOON)) as kit,
+    ):
+        agent = Agent(kit, *steps)
+        agent(TOLD)
+        options: dict[str, Any] = {"context": ANN, "stream_mode": "custom"}
+        events = list(agent.graph.stream({"messages": [HumanMessage("Remember my tea.")]}, thread("1"), **options))
+        stats = kit.admin.stats()
+    told = [each for each in caplog.records if vars(each)["event.name"] == "remegraph.limit.refused"]
+    assert [(vars(each)["remegraph.surface"], vars(each)["remegraph.whose"]) for each in told] == [
+        ("tool", "user"),
+        ("capture", "user"),
+    ]
+    assert {vars(each)["remegraph.limit"] for each in told} == {"messages_per_minute"}
+    assert all("used up its 1 messages a minute. Repeat it at 12:01 UTC" in each.getMessage() for each in told)
+    assert [each.getMessage() for each in caplog.records if each.levelno > logging.INFO] == []
+    (failed,) = (each for each in events if each["event"] == "memory_failed")
+    assert (failed["verb"], failed["refused"]) == ("capture", True)
+    assert (stats["capture_failures"], stats["capture_refusals"]) == (0, 1)
+    assert "1 messages a minute" in str(stats["capture_refusal"])
 
 
 @pytest.mark.requirement("C8", "X5")

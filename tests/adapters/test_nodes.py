@@ -425,7 +425,7 @@ def test_a_failing_ledger_does_not_break_the_host(
     (event,) = (part for _, mode, part in parts if mode == "custom" and part["event"] == "memory_failed")
 
     assert [part for place, _, part in parts if not place][-1]["messages"][-1].text == "Noted."
-    assert event == {"event": "memory_failed", "verb": verb, "reason": "OperationalError"}
+    assert event == {"event": "memory_failed", "verb": verb, "reason": "OperationalError", "refused": False}
     assert kit.context.health.stats()[f"{verb}_failures"] == 1
     assert "disk" in caplog.text
     graph.invoke(say("Well?"), thread("1"), context=ANN)  # the next turn catches up

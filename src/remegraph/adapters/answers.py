@@ -15,8 +15,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from remegraph.adapters.scopes import MemoryMode, ScopeSource, check_surface, memory_mode, resolve_scope, usual_mode
 from remegraph.engine.frame import RECALLED
-from remegraph.errors import InputError, RemegraphError, ScopeError
+from remegraph.errors import InputError, LimitError, RemegraphError, ScopeError
 from remegraph.kit import MemoryKit
+from remegraph.kit.health import log_refusal
 from remegraph.models import Injection, Recall, Scope
 from remegraph.telemetry import event
 
@@ -99,6 +100,9 @@ def answered() -> Iterator[None]:
     except ScopeError:
         raise
     except InputError as error:  # what the model asked for cannot be done
+        raise ToolException(str(error)) from error
+    except LimitError as error:
+        log_refusal("tool", error)
         raise ToolException(str(error)) from error
     except RemegraphError as error:
         _log.warning("A memory tool failed: %s", error, extra=event("tool.failed", error))

@@ -41,7 +41,7 @@ from remegraph.adapters.scopes import (
     zone_of,
 )
 from remegraph.engine.frame import RECALLED, said_in, selected, shown_records
-from remegraph.errors import RemegraphError
+from remegraph.errors import LimitError, RemegraphError
 from remegraph.importers.views import View
 from remegraph.kit import MemoryKit
 from remegraph.kit.context import twin
@@ -334,6 +334,8 @@ class MemoryFailed(TypedDict):
     event: Literal["memory_failed"]
     verb: Literal["recall", "capture"]
     reason: str
+    refused: bool
+    """Whether a limit refused it; else it failed."""
 
 
 MemoryEvent = MemoryRecalled | MemoryCaptured | MemoryFailed
@@ -371,7 +373,8 @@ class HostGuard:
         self._kit.context.health.note(self._verb, error)
         if self._verb == "capture" and self._kit.settings.capture.strict:
             return False
-        emit({"event": "memory_failed", "verb": self._verb, "reason": _reason(error)})
+        refused = isinstance(error, LimitError)
+        emit({"event": "memory_failed", "verb": self._verb, "reason": _reason(error), "refused": refused})
         return True
 
 

@@ -163,7 +163,7 @@ class Capture(Facade):
                 idle = memory.extraction.idle if memory.learns and memory.extraction.gathers else None
                 news, receipt = self._record(turns, course, partial(self._add, intake=intake, idle=idle), home, view)
         finally:
-            self._context.health.figure("threads_unrecorded", len(unrecorded), _WARNING)
+            self._context.health.figure("threads_unrecorded", unrecorded.failed, _WARNING)
         if receipt is None:
             due = tuple(revised({"extra": each.extra}) or each.message_id for each in news.messages)
             return Captured(known=news.known, due=due)

@@ -57,6 +57,7 @@ __all__ = [
     "aobserved",
     "gauges",
     "health",
+    "log_refusal",
     "observed",
     "pseudonym",
     "queue_of",
@@ -103,12 +104,18 @@ class Health:
             _log.warning("%s: %d. %s", what, number, warning, extra=event("host.warned", what=what, number=number))
 
     def note(self, surface: str, error: BaseException) -> None:
-        """Log a failure that the host is spared, count it, and keep its reason.
+        """Log a failure that the host is spared, count it, and keep its reason; what a limit refused is told as that.
 
         Args:
             surface: What failed: recall, capture, background.
             error: Why.
         """
+        if isinstance(error, LimitError):  # nothing is broken; `remegraph.refused` counts it
+            with self._lock:
+                self._counts[f"{surface}_refusals"] += 1
+                self._reasons[f"{surface}_refusal"] = str(error)
+            log_refusal(surface, error)
+            return
         defect = not isinstance(error, RemegraphError)  # what it says may be words of a conversation
         cause = getattr(error, "orig", error)  # of an error of the database
         told = type(error).__name__
@@ -119,8 +126,7 @@ class Health:
         where = f" at:\n{''.join(format_tb(error.__traceback__))}" if defect else ""
         fields = event("host.spared", error, surface=surface)
         _log.warning("Memory failed, and its host goes on: %s: %s%s", surface, reason, where, extra=fields)
-        if not isinstance(error, LimitError):  # `remegraph.refused` counts those
-            self._telemetry.count("remegraph.failures", 1, surface=surface)
+        self._telemetry.count("remegraph.failures", 1, surface=surface)
 
     def stats(self) -> Mapping[str, int | str]:
         """Return all counts, and the last reason of each kind of failure."""
@@ -134,8 +140,10 @@ _NONE: Mapping[str, int] = dict.fromkeys(
         "recalls",
         "recalls_degraded",
         "capture_failures",
+        "capture_refusals",
         "recall_failures",
         "background_failures",
+        "background_refusals",
         "jobs_foreign",
         "threads_unrecorded",
         "statements_refused",
@@ -143,6 +151,12 @@ _NONE: Mapping[str, int] = dict.fromkeys(
     0,
 )
 """Shown also before the first."""
+
+
+def log_refusal(surface: str, error: LimitError) -> None:
+    """Log that a limit refused something, which wakes nobody: which one, of a user or a tenant, and when it may be again."""
+    fields = event("limit.refused", error, surface=surface, limit=error.limit, whose=error.whose)
+    _log.info("A limit refused, and its host goes on: %s: %s", surface, error, extra=fields)
 
 
 class _Parts(Protocol):

@@ -271,6 +271,11 @@ class UnrecordedTurns:
     def __len__(self) -> int:
         return len(self._missing)
 
+    @property
+    def failed(self) -> int:
+        """Of how many conversations something is missing that no limit refused, as far as this process knows."""
+        return len(self._missing.keys() - self._refused)
+
     @contextmanager
     def turn(self, place: Partition, thread: str) -> Iterator[list[str]]:
         """Give where to put the ids of the messages that are about to be recorded; they are missing if that fails."""
