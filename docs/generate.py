@@ -114,7 +114,7 @@ def settings() -> str:
     """Return a table of all settings, with their defaults, and the variables and files of secrets that hold them."""
     rows = [
         f"| `{name}` | {_default(field)} | {variable}{_IN_FILES.get(name, '')} | "
-        f"{(field.description or '').replace('|', chr(92) + '|')}{_allowed(field.annotation)} |"
+        f"{(field.description or '').replace('|', chr(92) + '|')}{_allowed(field.annotation)}{_bounds(field)} |"
         for name, field, variable in _fields(Settings, "")
     ]
     head = "\n| setting | unless given | variable, or file | what |\n|---|---|---|---|\n"
@@ -150,6 +150,24 @@ def _allowed(kind: object) -> str:
     return (
         f" {'Any' if several else 'One'} of: {', '.join(f'`{each}`' for each in values)}." if values and closed else ""
     )
+
+
+_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+
+
+def _bounds(field: FieldInfo) -> str:
+    """Return between which numbers a setting lies."""
+    found = [
+        f"{words} {_number(bound)}"
+        for name, words in _BOUNDS.items()
+        for rule in field.metadata
+        if (bound := getattr(rule, name, None)) is not None
+    ]
+    return f" {' and '.join(found).capitalize()}." if found else ""
+
+
+def _number(bound: object) -> str:
+    return f"{bound.total_seconds():g} s" if isinstance(bound, timedelta) else f"{bound}"
 
 
 def filled(text: str, parts: Mapping[str, str]) -> str:

@@ -255,8 +255,8 @@ class PoolPolicy(_Policy):
         ge=0,
         description="Seconds that a call waits for one: while all are in use, or PostgreSQL refuses another, as it has too "
         "many, starts, or has a new password that this process will know in a moment. As long it may stand still without a "
-        "sign of life, then the call ends. All this for each call: a turn makes several, as it recalls, captures, and uses "
-        "tools.",
+        "sign of life, 3 at least, then the call ends. All this for each call: a turn makes several, as it recalls, "
+        "captures, and uses tools. 0: a call that gets none at once fails.",
     )
 
 

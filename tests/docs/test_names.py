@@ -81,3 +81,22 @@ def test_the_reference_of_settings_lists_the_values_of_a_setting_that_takes_no_o
     assert "Any of: `cn-id`, " in redact
     (open_,) = (row for row in rows if row.startswith("| `agent.extraction.never_remember` |"))
     assert "One of" not in open_, "sentences of one's own will do as well"
+
+
+def test_the_reference_of_settings_lists_the_bounds_of_every_number() -> None:
+    """A number that is out of range is refused at the start, and the page that was read before must have said so."""
+    rows = (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8").splitlines()
+
+    def row(name: str) -> str:
+        (found,) = (row for row in rows if row.startswith(f"| `{name}` |"))
+        return found
+
+    for name, bounds in {
+        "pool.size": "At least 1.",
+        "pool.overflow": "At least 0.",
+        "pool.wait": "At least 0.",
+        "slicing.gap": "More than 0 s.",
+        "sharing.source_share": "More than 0 and at most 1.",
+        "limits.user.stored_bytes": "At least 1.",
+    }.items():
+        assert row(name).endswith(f" {bounds} |")

@@ -480,6 +480,17 @@ def test_what_a_call_writes_it_reads_afterwards_with_a_single_connection(ledger_
         assert (_keys(database), database.once("keys", lambda _: _keys(database))) == (1, 1)
 
 
+def test_with_no_wait_a_call_that_gets_no_connection_at_once_fails_and_the_next_one_works(ledger_url: str) -> None:
+    """0 might be taken for no limit: a host that says it wants an answer now, or none."""
+    with closing(Database.open(ledger_url, PoolPolicy(size=1, overflow=0, wait=0))) as database:
+        with database.read(), ThreadPoolExecutor(1) as others:
+            began = time.monotonic()
+            with pytest.raises(LedgerUnavailableError, match="pool"):
+                others.submit(_keys, database).result()
+            assert time.monotonic() - began < 1
+        assert _keys(database) == 0
+
+
 def test_what_is_asked_once_in_a_session_is_asked_anew_in_the_next(ledger_url: str) -> None:
     with closing(Database.open(ledger_url)) as database:
         asked: list[int] = []
