@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -22,6 +24,7 @@ from remegraph.kit import health as probes
 from remegraph.ledger.database import Database
 from remegraph.testing import InMemoryVectorIndex
 from tests.cli.conftest import Run
+from tests.docs.blocks import ROOT
 from tests.kit.test_serving import PATIENCE, opened, serving, turn
 from tests.proxy import FaultyProxy
 from tests.reliability.released import LATER, later
@@ -147,6 +150,28 @@ def test_a_schema_of_another_release_is_not_ready_and_is_left_alone(run: Run, tm
     late = run("health")
     assert late.exit_code == 1
     assert "Upgrade remegraph" in " ".join(late.stdout.split())
+
+
+def test_the_page_explains_every_key_that_a_probe_gives(run: Run, tmp_path: Path) -> None:
+    """A monitor is written from the page: a key that is not there is guessed at."""
+    home = tmp_path / "home"
+    with opened(home) as kit, serving(kit):
+        until(lambda: probes.workers(home))
+        told = [json.loads(run("health", "--json", *also).stdout) for also in ((), ("--worker",))]
+        told.append(kit.admin.health().model_dump())
+    given = {key for each in told for key in _keys(each)}
+    page = (ROOT / "docs" / "health.md").read_text(encoding="utf-8")
+    assert given == set(re.findall(r"^\| `([a-z_.]+)` \|", page, re.MULTILINE))
+
+
+def _keys(told: dict[str, Any], within: str = "") -> Iterator[str]:
+    """Yield the keys of a report, those of the records in it as `queue.dead`."""
+    for name, value in told.items():
+        (first, *_) = value if isinstance(value, list) else (value,)
+        if isinstance(first, dict):
+            yield from _keys(first, f"{within}{name}.")
+        else:
+            yield f"{within}{name}"
 
 
 # ------------------------------------------------------------------------------------------- of an open kit
