@@ -183,7 +183,9 @@ def _known(kit: MemoryKit, count: int) -> None:
 def settle(kit: MemoryKit) -> None:
     """Wait until nothing is under way in the background; what sleeps until later may."""
     ends = time.monotonic() + _PATIENCE
-    while any(job.state in {"waiting", "running"} for job in kit.admin.jobs()):
+    while any(
+        job.state in {"waiting", "running"} or (job.state == "later" and job.attempts) for job in kit.admin.jobs()
+    ):
         if time.monotonic() > ends:
             raise TimeoutError("What a turn left to do is not done.")
         time.sleep(0.005)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -22,6 +23,8 @@ from remegraph.errors import SchemaTooNewError
 from remegraph.kit import background
 from remegraph.kit import health as probes
 from remegraph.ledger.database import Database
+from remegraph.ledger.jobs import ASLEEP
+from remegraph.ledger.rows import micros
 from remegraph.testing import InMemoryVectorIndex
 from tests.cli.conftest import Run
 from tests.docs.blocks import ROOT
@@ -95,6 +98,28 @@ def test_what_a_limit_refused_is_not_said_to_have_failed(run: Run, tmp_path: Pat
     shown = run("health", "--home", str(tmp_path)).output
     assert "A limit refused" in shown
     assert "Failed last" not in shown
+
+
+def test_what_is_due_later_neither_waits_nor_sleeps_until_it_is_asked_for(run: Run, tmp_path: Path) -> None:
+    """Who counts what waits starts workers by it, and would look for a fault where a pause is to end or a try to come."""
+    with opened(tmp_path) as kit:
+        turn(kit)
+        now, later = micros(kit.context.clock()), micros(kit.context.clock() + timedelta(days=36500))
+        told = [(now, 0, "waiting"), (later, 0, "later"), (later, 3, "later"), (ASLEEP, 0, "asleep")]
+        for due, attempts, state in told:
+            with kit.context.parts().archive.database.write() as connection:
+                change = (
+                    f"UPDATE jobs SET state = 'waiting', attempts = {attempts}, due_at = {due} WHERE kind = 'summarize'"
+                )
+                connection.exec_driver_sql(change)
+            (job,) = (each for each in kit.admin.jobs() if each.kind == "summarize")
+            queue = kit.admin.health().queue
+            counts = {name: getattr(queue, name) for name in ("waiting", "later", "asleep")}
+            assert (job.state, counts) == (state, dict.fromkeys(counts, 0) | {state: 1})
+    assert (
+        "0 waiting, 0 running, 0 gave up, 0 due later, 1 asleep until asked."
+        in run("health", "--home", str(tmp_path)).stdout
+    )
 
 
 def test_a_chroma_server_that_is_down_or_silent_leaves_the_memory_ready_and_degraded(run: Run, tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_a_tail_that_is_idle_is_cut_by_a_worker_though_nobody_speaks_again(home:
     """The last thing that somebody said must not wait for the next."""
     kit = home.open()
     turn(kit)
-    assert (cut_job(kit).state, cut_job(kit).due_at) == ("asleep", NOON + IDLE)
+    assert (cut_job(kit).state, cut_job(kit).due_at) == ("later", NOON + IDLE)
     kit.drain()
     assert blocks(kit) == []
     home.clock.move(IDLE)
@@ -184,7 +184,7 @@ def test_a_talk_that_goes_on_is_not_cut_when_its_first_turn_is_old(home: Home) -
     home.clock.move(timedelta(minutes=2))
     kit.drain()
     assert blocks(kit) == []
-    assert (cut_job(kit).state, cut_job(kit).due_at) == ("asleep", NOON + IDLE - timedelta(minutes=1) + IDLE)
+    assert (cut_job(kit).state, cut_job(kit).due_at) == ("later", NOON + IDLE - timedelta(minutes=1) + IDLE)
     home.clock.move(IDLE)
     kit.drain()
     assert [len(each) for each in blocks(kit)] == [4]

@@ -160,7 +160,7 @@ def test_an_outage_costs_one_call_and_loses_nothing(homes: Any) -> None:
     watched.turn(1)  # wakes the runner, which finds the job not due
     with watched.kit.context.background.aside():
         stats = watched.kit.admin.stats()
-    assert (stats["background_failures"], stats["jobs_waiting"], stats["blocks_pending"]) == (1, 1, 2)
+    assert (stats["background_failures"], stats["jobs_later"], stats["blocks_pending"]) == (1, 1, 2)
     assert "ModelUnavailableError" in str(stats["background_failure"])
     assert len(watched.model.calls) == 1
     watched.clock.move(timedelta(seconds=2))
@@ -182,7 +182,7 @@ def test_a_defect_is_told_and_the_runner_lives_on(homes: Any) -> None:
     watched.turn(1, scope=BOB)
     assert watched.next() == "done"
     stats = watched.kit.admin.stats()
-    assert (stats["background_failures"], stats["jobs_waiting"]) == (1, 1)
+    assert (stats["background_failures"], stats["jobs_later"]) == (1, 1)
     assert "defect" in str(stats["background_failure"])
     assert "defect" in watched.kit.drain().degraded[0]
 

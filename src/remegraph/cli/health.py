@@ -62,9 +62,8 @@ def _health(found: HealthReport, *, late: bool) -> Views:
     if not found.ready:
         return lines([f"Not ready. {found.problem}"], "red")
     queue = found.queue
-    waits = (
-        f"{queue.waiting} waiting, {queue.running} running, {queue.dead} gave up, {queue.asleep} asleep until asked."
-    )
+    waits = f"{queue.waiting} waiting, {queue.running} running, {queue.dead} gave up"
+    waits = f"{waits}, {queue.later} due later, {queue.asleep} asleep until asked."
     oldest = f"The oldest that is due has waited for {queue.overdue_seconds:.0f} seconds."
     foreign = f"{counted(queue.foreign, 'job')} left to workers with other settings."
     last = f"A limit refused, and it is done once that allows it: {queue.reason}"

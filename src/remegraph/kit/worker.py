@@ -246,7 +246,7 @@ def drain(parts: Parts, worker: Worker, cancel: Cancel) -> SummaryReport:
     recipe = parts.settings.summary.recipe
     found = parts.jobs.waiting(KIND)
     held = [job for job in found if job.state == "running"]
-    waiting = [job for job in found if job.state == "waiting"]
+    waiting = [job for job in found if job.state == "waiting" or (job.state == "later" and job.attempts)]
     delayed = [job for job in waiting if not job.foreign]
     foreign = [f"{len(waiting) - len(delayed)} jobs. {FOREIGN}"] if len(delayed) < len(waiting) else []
     lease = parts.settings.capture.lease

@@ -1,7 +1,7 @@
 """The durable queue: one row per kind and partition, a lease and a fence; and the work on blocks that its jobs take up.
 
-A job that sleeps is due never: it is taken when it is asked for, or enqueued awake. One that no one has tried, and that
-is due later, sleeps until then. A job says that something waits; what it is, and how far it is, the work says.
+A job that sleeps is due never: it is taken when it is asked for, or enqueued awake. A job says that something waits; what
+it is, and how far it is, the work says.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 from sqlalchemy import (
+    Case,
     ColumnElement,
     Connection,
     Insert,
@@ -337,22 +338,25 @@ class JobQueue:
 
     def waiting(self, kind: str) -> tuple[BackgroundJob, ...]:
         """Return the jobs that are not done, oldest first."""
+        now = micros(self._clock())
         query = (
-            select(jobs, (~self._fits).label("foreign"), *(partitions.c[name] for name in Partition.model_fields))
+            select(
+                jobs,
+                _state(now).label("shown"),
+                (~self._fits).label("foreign"),
+                *(partitions.c[name] for name in Partition.model_fields),
+            )
             .join_from(jobs, partitions, jobs.c.partition_id == partitions.c.id)
             .where(jobs.c.kind == kind, jobs.c.state != "done")
             .order_by(jobs.c.due_at, jobs.c.id)
         )
-        now = micros(self._clock())
         with self._database.read() as connection:
-            return tuple(_waiting(row, now) for row in connection.execute(query))
+            return tuple(map(_waiting, connection.execute(query)))
 
     def depth(self) -> QueueDepth:
         """Return how much work of all kinds waits, and for how long."""
         now = micros(self._clock())
-        later = or_(jobs.c.due_at == ASLEEP, and_(jobs.c.due_at > now, jobs.c.attempts == 0))
-        asleep = and_(jobs.c.state == "waiting", later)
-        state = case((asleep, "asleep"), else_=jobs.c.state).label("state")
+        state = _state(now).label("state")
         waiting = (jobs.c.state == "waiting", jobs.c.due_at < ASLEEP)
         left = and_(jobs.c.state == "running", jobs.c.lease_until <= now)  # by a worker that is gone
         since = case((jobs.c.state == "running", jobs.c.lease_until), else_=jobs.c.due_at)
@@ -408,12 +412,21 @@ def _alone(now: int, kinds: Collection[str]) -> ColumnElement[bool]:
     )
 
 
-def _waiting(row: Row[Any], now: int) -> BackgroundJob:
-    sleeps = row.state == "waiting" and (row.due_at == ASLEEP or (row.due_at > now and not row.attempts))
+def _state(now: int) -> Case[str]:
+    """Return the state of a job as it is told: of those that wait, which are due."""
+    return case(
+        (jobs.c.state != "waiting", jobs.c.state),
+        (jobs.c.due_at == ASLEEP, "asleep"),
+        (jobs.c.due_at > now, "later"),
+        else_="waiting",
+    )
+
+
+def _waiting(row: Row[Any]) -> BackgroundJob:
     return BackgroundJob(
         kind=row.kind,
         partition=partition_of(row),
-        state="asleep" if sleeps else row.state,
+        state=row.shown,
         due_at=None if row.due_at == ASLEEP else from_micros(row.due_at),
         attempts=row.attempts,
         worker=row.owner,

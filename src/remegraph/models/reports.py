@@ -56,8 +56,8 @@ Check = Literal[
 Severity = Literal["note", "warning", "error"]
 """note: nothing is wrong; warning: something is, and the memory works; error: some of it does not, or is lost."""
 
-JobState = Literal["asleep", "waiting", "running", "dead"]
-"""State of an unfinished job; one that sleeps is due later, or when it is asked for, a dead one when revived."""
+JobState = Literal["asleep", "later", "waiting", "running", "dead"]
+"""State of an unfinished job; one that waits is due, one that sleeps when it is asked for, a dead one when revived."""
 
 ForeignSystem = Literal["mem0", "langmem"]
 
@@ -319,8 +319,13 @@ class BackgroundJob(Record):
 class QueueDepth(Record):
     """How much work waits, in all partitions."""
 
-    asleep: int = Field(default=0, ge=0, description="Jobs that wait for their time, or until they are asked for.")
-    waiting: int = Field(default=0, ge=0, description="Jobs that wait for a worker, or for their next try.")
+    asleep: int = Field(default=0, ge=0, description="Jobs that wait until they are asked for.")
+    later: int = Field(
+        default=0,
+        ge=0,
+        description="Jobs that are due later: after a pause, at their next try, or when it is time to tidy up.",
+    )
+    waiting: int = Field(default=0, ge=0, description="Jobs that are due, and wait for a worker.")
     running: int = Field(default=0, ge=0, description="Jobs that a worker holds.")
     dead: int = Field(default=0, ge=0, description="Jobs that gave up.")
     overdue_seconds: float = Field(default=0, ge=0, description="How long the oldest job that is due has waited.")

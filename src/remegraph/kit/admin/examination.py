@@ -116,9 +116,9 @@ def _queue(parts: Parts) -> Iterator[Seen]:
     for kind in KINDS:
         waiting = parts.jobs.waiting(kind)
         dead = [job for job in waiting if job.state == "dead"]
-        failing = [job for job in waiting if job.state == "waiting" and job.attempts >= _TRIES]
+        failing = [job for job in waiting if job.state in {"later", "waiting"} and job.attempts >= _TRIES]
         overdue = [job for job in waiting if job.state == "waiting" and job.due_at and job.due_at < now - _OVERDUE]
-        foreign = [job for job in waiting if job.foreign and job.state != "asleep"]
+        foreign = [job for job in waiting if job.foreign and job.state not in {"asleep", "later"}]
         if dead:
             what = f"{len(dead)} jobs ({kind}) gave up: {dead[0].reason}"
             yield _finding(
