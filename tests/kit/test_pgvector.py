@@ -12,13 +12,15 @@ from typing import Literal
 import psycopg
 import pytest
 from sqlalchemy import make_url
+from typer.testing import CliRunner
 
 from evals._servers import postgres_tool
 from remegraph import MemoryKit, Scope, Settings
+from remegraph.cli.app import app
 from remegraph.errors import IndexChangedError, SchemaTooOldError, SetupError
 from remegraph.kit import OpenOptions
 from remegraph.kit import health as probes
-from remegraph.kit.admin.doctor import migrate
+from remegraph.kit.admin.doctor import diagnose, migrate
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import pgvector
 from remegraph.ledger.index.embedders import HashedEmbedder
@@ -141,12 +143,45 @@ def test_where_settings_forbid_it_no_process_changes_the_index_over_but_the_job_
         "The index changes from pgvector to chroma: all vectors are brought in again.",
         True,
     )
-    assert migrate(owner.evolve(index="chroma"), apply=True).applied
+    assert migrate(owner.evolve(index="chroma"), apply=True, change_index=True).applied
     assert held(postgres_url) == 0
     with pytest.raises(SetupError, match=r"pgvector.*remegraph migrate --apply"):
         opened(service)
     with opened(service.evolve(index="chroma"), InMemoryVectorIndex()) as kit:
         learn(kit, {"job": "Ann works as a nurse."})
+
+
+@pytest.mark.requirement("X2", "X9")
+def test_settings_that_name_another_index_are_told_from_outside_and_migrate_nothing_unasked(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong variable of the job that migrates would empty the index of a service, and stop all that are started again."""
+    right = settings_of(postgres_url, tmp_path)
+    with opened(right) as kit:
+        learn(kit, FACTS)
+    wrongly = [right.evolve(index="chroma"), right.evolve(index=None, chroma_url="http://127.0.0.1:1")]
+    for wrong in wrongly:
+        found = probes.health(wrong)
+        assert (found.ready, found.index, found.degraded) == (True, "down", True)
+        with pytest.raises(SetupError) as refused:
+            migrate(wrong, apply=True)
+        (finding,) = diagnose(wrong, embedder=None).findings
+        assert (finding.check, finding.severity) == ("index", "error")
+        assert found.problem == str(refused.value) == f"{finding.what} {finding.cure}"
+        assert found.problem.startswith("The index of the ledger is pgvector, and these settings name chroma. Set ")
+        assert migrate(wrong).changes_index
+        assert held(postgres_url) == EACH * len(FACTS), "nothing was changed"
+    monkeypatch.setenv("REMEGRAPH_LEDGER_URL", postgres_url)
+    monkeypatch.setenv("REMEGRAPH_INDEX", "chroma")
+    monkeypatch.setenv("REMEGRAPH_HOME", str(tmp_path))
+    command = ["migrate", "--apply"]
+    told = CliRunner().invoke(app, command)
+    assert (told.exit_code, "Set REMEGRAPH_INDEX=pgvector" in " ".join(told.stderr.split())) == (1, True)
+    assert "migrate --apply --change-index." in " ".join(CliRunner().invoke(app, ["migrate"]).stdout.split())
+    assert held(postgres_url) == EACH * len(FACTS)
+    assert CliRunner().invoke(app, [*command, "--change-index"]).exit_code == 0
+    assert held(postgres_url) == 0
+    assert (probes.health(wrongly[0]).problem, probes.health(right).index) == ("", "down")
 
 
 @pytest.mark.requirement("X7")

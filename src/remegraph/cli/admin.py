@@ -79,6 +79,12 @@ def migrate(
     session: Session,
     *,
     apply: Annotated[bool, Option("--apply", help="Do it; else it is only said what would be done.")] = False,
+    change_index: Annotated[
+        bool,
+        Option(
+            "--change-index", help="Also where the settings name another index than the ledger has: that is emptied."
+        ),
+    ] = False,
 ) -> None:
     """Say what the ledger lacks to have the schema of this release, and bring it up to date with `--apply`.
 
@@ -86,7 +92,7 @@ def migrate(
     """
     settings = Settings.from_env()
     settings = settings if session.home is None else settings.evolve(home=session.home)
-    found = brought_up_to_date(settings, apply=apply)
+    found = brought_up_to_date(settings, apply=apply, change_index=change_index)
     session.show({**found.model_dump(mode="json"), "rolling": found.rolling}, *_migration(found))
 
 
@@ -406,7 +412,8 @@ def _migration(found: models.Migration) -> Views:
         how = "Processes of the release before may go on meanwhile."
     else:
         how = "Stop all processes of earlier releases first."
-    done = "It is done." if found.applied else f"{how} Do it: remegraph migrate --apply."
+    options = "--apply --change-index" if found.changes_index else "--apply"
+    done = "It is done." if found.applied else f"{how} Do it: remegraph migrate {options}."
     return (
         Text(f"The ledger {'had' if found.applied else 'has'} {has}; this release needs {found.needed}."),
         *table(

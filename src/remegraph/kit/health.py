@@ -339,7 +339,7 @@ def health(settings: Settings) -> HealthReport:
     """
     from remegraph.ledger.jobs import JobQueue, Stamps
 
-    url, asked = settings.ledger_url, _Asked(QueueDepth(), None)
+    url, asked = settings.ledger_url, _Asked(QueueDepth(), None, "")
     try:
         database = _ledger(settings)
     except RemegraphError as error:
@@ -347,10 +347,12 @@ def health(settings: Settings) -> HealthReport:
     else:  # what it takes to import and to set up is not the ledger's time
         with closing(database):
             jobs = JobQueue(database, _NOW, Stamps(settings))
-            asked, problem = answered(partial(_asked, database, jobs), asked, LEDGER_SECONDS)
+            asked, problem = answered(partial(_asked, settings, database, jobs), asked, LEDGER_SECONDS)
     index: Literal["chroma", "pgvector", "embedded", "down"] = "embedded"
-    silent = ""
-    if (settings.index or (asked.noted if settings.chroma_url is None else "")) == "pgvector":
+    silent = asked.misnamed
+    if silent:
+        index = "down"
+    elif (settings.index or (asked.noted if settings.chroma_url is None else "")) == "pgvector":
         index = "down" if problem else "pgvector"
     elif settings.chroma_url is not None:
         _, silent = answered(partial(_greet, settings.chroma_url), None, INDEX_SECONDS)
@@ -365,18 +367,19 @@ def health(settings: Settings) -> HealthReport:
 
 
 class _Asked(NamedTuple):
-    """How much work waits, and which index the ledger says that it has."""
+    """How much work waits, which index the ledger says that it has, and what to say where settings name another."""
 
     queue: QueueDepth
     noted: str | None
+    misnamed: str
 
 
-def _asked(database: Database, jobs: JobQueue) -> _Asked:
-    from remegraph.ledger.index.placement import noted
+def _asked(settings: Settings, database: Database, jobs: JobQueue) -> _Asked:
+    from remegraph.ledger.index.placement import misnamed, named, noted
 
     queue = queue_of(database, jobs)
     with database.read() as connection:
-        return _Asked(queue, noted(connection))
+        return _Asked(queue, noted(connection), str(misnamed(connection, named(settings)) or ""))
 
 
 def _ledger(settings: Settings) -> Database:

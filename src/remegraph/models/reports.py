@@ -355,7 +355,7 @@ class HealthReport(Record):
     ready: bool = Field(default=True, description="Whether it answered in time, and this release fits its schema.")
     index: Literal["chroma", "pgvector", "sql", "embedded", "down"] = Field(
         description="What searches vectors; sql: another process owns the embedded index; embedded: it was not asked, as no "
-        "kit is open; down: it did not answer."
+        "kit is open; down: it did not answer, or the ledger has another one than the settings name."
     )
     problem: str = Field(
         default="", description="What the ledger said where it is not ready, else what the index said."
@@ -372,7 +372,7 @@ class HealthReport(Record):
 
     @property
     def degraded(self) -> bool:
-        """Whether the index did not answer: SQL is searched until it does."""
+        """Whether the index did not answer, or is not the ledger's: SQL is searched until it does, and is."""
         return self.index == "down"
 
 
@@ -399,6 +399,9 @@ class Migration(Record):
     needed: str = Field(description="The schema of this release.")
     steps: tuple[MigrationStep, ...] = Field(description="The changes, in order.")
     applied: bool = Field(description="Whether they were made.")
+    changes_index: bool = Field(
+        default=False, description="Whether the ledger has another index than the settings name, and changes over."
+    )
 
     @property
     def rolling(self) -> bool:

@@ -68,6 +68,8 @@ def diagnose(
         for each in outside
     ):
         return Diagnosis(checks=_OUTSIDE, findings=outside)
+    if index is None and (wrong := _misnamed(settings)) is not None:
+        return Diagnosis(checks=(*_OUTSIDE, "index"), findings=(*outside, wrong))
     chosen = settings.embedder if isinstance(embedder, _FromSettings) else embedder
     usable, findings = _embedder(settings, chosen)
     if usable is None:
@@ -197,6 +199,13 @@ def _close_to_others(key: Path) -> str:
     return "closed it to others"
 
 
+def _misnamed(settings: Settings) -> Finding | None:
+    """Look whether the ledger has another index than settings name: opening with these might change it over."""
+    with closing(Database.as_it_is(ledger_url(settings))) as database:
+        wrong = choice.misnamed(settings, database)
+    return None if wrong is None else Finding(check="index", severity="error", what=wrong.what, cure=wrong.cure)
+
+
 def _embedder(
     settings: Settings, chosen: Embedder | Embeddings | str | None
 ) -> tuple[Embedder | None, Sequence[Finding]]:
@@ -236,16 +245,17 @@ _COURIER = MigrationStep(revision="procrastinate", what="The tables of procrasti
 _NOW = partial(datetime.now, UTC)
 
 
-def migrate(settings: Settings, *, apply: bool = False) -> Migration:
+def migrate(settings: Settings, *, apply: bool = False, change_index: bool = False) -> Migration:
     """Say what a ledger lacks to have the schema of this release, and bring it up to date where that is asked for.
 
     Args:
         settings: What a kit would be opened with.
         apply: Do it: each step in the one transaction of all, or none. Nothing is changed otherwise.
+        change_index: Have a ledger that has another index than the settings name change over, too, which is refused otherwise.
 
     Raises:
         SchemaTooNewError: A newer remegraph wrote it.
-        SetupError: The ledger cannot be used, or no release wrote it.
+        SetupError: The ledger cannot be used, no release wrote it, or it has another index.
     """
     made = settings.ledger_url is None and lacks_ledger(settings.home.expanduser())
     with closing(Database.as_it_is(_IN_MEMORY if made else ledger_url(settings))) as database:
@@ -255,13 +265,22 @@ def migrate(settings: Settings, *, apply: bool = False) -> Migration:
         steps += [_COURIER] if _lacks_courier(settings, database) else []
         if lacks := choice.lacking(settings, database):
             steps.append(MigrationStep(revision="index", what=lacks, adds_only=True))
+        wrong = choice.misnamed(settings, database)
+    if apply and wrong is not None and not change_index:
+        raise wrong
     if apply and steps:
         if made:
             make_home(settings.home.expanduser())
         with closing(Database.open(ledger_url(settings), settings.pool)) as database:
             courier_of(settings.evolve(migrate="auto"), database, _NOW)
             choice.complete(settings, database)
-    return Migration(found=found, needed=migrations.HEAD, steps=tuple(steps), applied=apply)
+    return Migration(
+        found=found,
+        needed=migrations.HEAD,
+        steps=tuple(steps),
+        applied=apply,
+        changes_index=wrong is not None,
+    )
 
 
 def _lacks_courier(settings: Settings, database: Database) -> bool:

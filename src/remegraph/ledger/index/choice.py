@@ -9,40 +9,43 @@ from sqlalchemy import Connection, inspect
 from remegraph.errors import IndexChangedError, SetupError
 from remegraph.ledger.database import EVERYBODY, Database
 from remegraph.ledger.index import pgvector, placement
+from remegraph.ledger.index.placement import IndexName
 from remegraph.ledger.index.vectors import mark_everything
 from remegraph.ledger.rows import upsert
 from remegraph.ledger.schema import projections
 from remegraph.ports import VectorIndex
 from remegraph.settings import Settings
 
-__all__ = ["check_kept", "chosen", "complete", "lacking", "settle_index"]
-
-_Name = Literal["chroma", "pgvector"]
+__all__ = ["check_kept", "chosen", "complete", "lacking", "misnamed", "settle_index"]
 
 
-def chosen(settings: Settings, database: Database) -> _Name:
+def chosen(settings: Settings, database: Database) -> IndexName:
     """Return which index a ledger is to have.
 
     Args:
         settings: What a kit is opened with.
         database: The ledger, which may have no tables yet.
     """
-    if settings.index is not None or settings.chroma_url is not None or database.is_sqlite:
-        return settings.index or "chroma"
+    if (name := placement.named(settings)) is not None or database.is_sqlite:
+        return name or "chroma"
     with database.read() as connection:
-        return _noted(connection) if inspect(connection).has_table(projections.name) else "chroma"
+        return _noted(connection) if _has_tables(connection) else "chroma"
+
+
+def misnamed(settings: Settings, database: Database) -> SetupError | None:
+    """Return what is wrong where a ledger, which may have no tables yet, has another index than settings name."""
+    with database.read() as connection:
+        return placement.misnamed(connection, placement.named(settings)) if _has_tables(connection) else None
 
 
 def lacking(settings: Settings, database: Database) -> str:
     """Return what of the index a role that may change tables is to make or change, in words; nothing where all is there."""
     index = chosen(settings, database)
     with database.read() as connection:
-        if index == "pgvector" and (made := pgvector.lacking(connection)):
-            return made
-        if database.is_sqlite or not inspect(connection).has_table(projections.name):
-            return ""
-        noted = _noted(connection)
-    return "" if noted == index else f"The index changes from {noted} to {index}: all vectors are brought in again."
+        has = None if database.is_sqlite or not _has_tables(connection) else placement.held(connection)
+        if has not in (None, index):
+            return f"The index changes from {has} to {index}: all vectors are brought in again."
+        return pgvector.lacking(connection) if index == "pgvector" else ""
 
 
 def complete(settings: Settings, database: Database) -> None:
@@ -69,13 +72,10 @@ def settle_index(database: Database, index: VectorIndex, migrate: Literal["auto"
     if database.is_sqlite:
         return
     with database.read() as connection:
-        noted, named = _noted(connection), _name_of(index)
-    if noted != named and migrate == "never":
-        raise SetupError(
-            f"The index of the ledger is {noted}, and these settings name {named}.",
-            f"Set REMEGRAPH_INDEX={noted}; or have all change over: `remegraph migrate --apply` with these settings.",
-        )
-    _settle(database, named)
+        wrong = placement.misnamed(connection, _name_of(index))
+    if wrong is not None and migrate == "never":
+        raise wrong
+    _settle(database, _name_of(index))
 
 
 def check_kept(connection: Connection, index: VectorIndex) -> None:
@@ -89,7 +89,7 @@ def check_kept(connection: Connection, index: VectorIndex) -> None:
         raise IndexChangedError(noted)
 
 
-def _settle(database: Database, index: _Name) -> None:
+def _settle(database: Database, index: IndexName) -> None:
     if database.is_sqlite:
         return
     with database.read() as connection:
@@ -104,16 +104,20 @@ def _settle(database: Database, index: _Name) -> None:
             pgvector.sweep(connection)
 
 
-def _name_of(index: VectorIndex) -> _Name:
+def _name_of(index: VectorIndex) -> IndexName:
     """Return how settings name an index; one that a host gives is outside of the ledger, too."""
     return "pgvector" if isinstance(index, pgvector.PgvectorIndex) else "chroma"
 
 
-def _noted(connection: Connection) -> _Name:
+def _has_tables(connection: Connection) -> bool:
+    return inspect(connection).has_table(projections.name)
+
+
+def _noted(connection: Connection) -> IndexName:
     return placement.noted(connection) or "chroma"
 
 
-def _note(connection: Connection, index: _Name) -> None:
+def _note(connection: Connection, index: IndexName) -> None:
     values = {"generation": index}
     statement = upsert(connection.dialect.name, projections).values(name=placement.NOTE, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=values))

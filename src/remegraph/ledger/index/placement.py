@@ -16,19 +16,25 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, and_, delete, exists, func, select, true
 
+from remegraph.errors import SetupError
 from remegraph.ledger.rows import chunks, insert_rows
 from remegraph.ledger.schema import collections, dirty, partitions, projections, vectors
+from remegraph.settings import Settings
 
 __all__ = [
     "CAPACITY",
     "NOTE",
     "RESERVED",
     "SPLIT_AT",
+    "IndexName",
     "Shelf",
     "assign",
     "collection_names",
+    "held",
     "homes",
     "inhabitants",
+    "misnamed",
+    "named",
     "namespace",
     "noted",
     "overfull",
@@ -54,15 +60,39 @@ NOTE = "index"
 
 _PREFIX = "remegraph"
 
+IndexName = Literal["chroma", "pgvector"]
+
 Shelf = tuple[int, str]
 """Number of the partition, and kind."""
 
 
-def noted(connection: Connection) -> Literal["chroma", "pgvector"] | None:
+def noted(connection: Connection) -> IndexName | None:
     """Return which index a ledger on PostgreSQL has noted; none as long as it has had none but chroma."""
     query = select(projections.c.generation).where(projections.c.name == NOTE)
-    found: Literal["chroma", "pgvector"] | None = connection.execute(query).scalar_one_or_none()
+    found: IndexName | None = connection.execute(query).scalar_one_or_none()
     return found
+
+
+def held(connection: Connection) -> IndexName | None:
+    """Return which index a ledger on PostgreSQL has; none as long as nothing was brought into one."""
+    used = select(collections.c.name).limit(1)
+    return noted(connection) or ("chroma" if connection.execute(used).first() else None)
+
+
+def named(settings: Settings) -> IndexName | None:
+    """Return which index settings name; none where they leave it to the ledger."""
+    return settings.index or (None if settings.chroma_url is None else "chroma")
+
+
+def misnamed(connection: Connection, name: IndexName | None) -> SetupError | None:
+    """Return what is wrong where a ledger has another index than the one that is named; nothing where it has that."""
+    has = None if connection.dialect.name == "sqlite" else held(connection)
+    if name is None or has in (None, name):
+        return None
+    return SetupError(
+        f"The index of the ledger is {has}, and these settings name {name}.",
+        f"Set REMEGRAPH_INDEX={has}; or have all change over: `remegraph migrate --apply --change-index` with these settings.",
+    )
 
 
 def homes(connection: Connection, embedder_id: int, partition_ids: Iterable[int] | None = None) -> dict[Shelf, str]:
