@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,8 +15,9 @@ import typer
 from typer.main import get_command
 
 from remegraph.cli.app import app, whole
-from remegraph.cli.command import guarded
+from remegraph.cli.command import guarded, logged
 from tests.cli.conftest import Run
+from tests.docs.blocks import ROOT
 
 
 def _commands(found: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -187,6 +190,31 @@ def test_a_bad_line_is_found_before_anything_is_recorded(run: Run, tmp_path: Pat
     assert result.exit_code == 1
     assert "chat.jsonl, line 2" in result.stderr
     assert not (tmp_path / "home").exists()
+
+
+def test_a_command_that_serves_logs_as_the_example_service_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lines of services and workers end up in one place, where they are sorted by time and searched by level."""
+    service = json.loads((ROOT / "examples" / "logging.json").read_text(encoding="utf-8"))
+    root, ours, level = logging.getLogger(), logging.getLogger("remegraph.access"), logging.getLogger("remegraph").level
+    monkeypatch.setattr(root, "handlers", [])
+    with logged():
+        assert [each.formatter and each.formatter._fmt for each in root.handlers] == [
+            service["formatters"]["line"]["format"]
+        ]
+        ours.info("mcp answered")
+        logging.getLogger("httpx").info("a library says much")
+    assert re.fullmatch(r"[-\d]+ [:,\d]+ INFO remegraph\.access mcp answered\n", capsys.readouterr().err)
+    assert (root.handlers, logging.getLogger("remegraph").level) == ([], level)
+
+
+def test_a_host_that_has_set_logging_up_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under opentelemetry-instrument each line would be there twice."""
+    theirs = logging.NullHandler()
+    monkeypatch.setattr(logging.getLogger(), "handlers", [theirs])
+    with logged():
+        assert logging.getLogger().handlers == [theirs]
 
 
 def test_ctrl_c_says_that_the_same_command_goes_on(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -53,8 +54,9 @@ def test_a_monitor_learns_by_the_exit_code_that_nobody_works(run: Run, tmp_path:
 @pytest.mark.requirement("X9")
 @pytest.mark.slow
 def test_a_worker_that_is_told_to_stop_ends_well(tmp_path: Path) -> None:
-    """Every deployment sends SIGTERM: an exit code other than 0 wakes somebody up."""
+    """Every deployment sends SIGTERM: an exit code other than 0 wakes somebody up. And what it logs says when it was."""
     talk(tmp_path / "home")
+    (tmp_path / "home" / "workers").write_text("in the way of its sign of life", encoding="utf-8")
     command = [
         sys.executable,
         "-c",
@@ -69,6 +71,11 @@ def test_a_worker_that_is_told_to_stop_ends_well(tmp_path: Path) -> None:
     ) as worker:
         assert worker.stderr is not None
         assert worker.stderr.readline().startswith("Working")
+        logged = worker.stderr.readline()
+        assert re.match(
+            r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} WARNING remegraph\.kit\.health Memory failed \(background\), ",
+            logged,
+        )
         worker.send_signal(signal.SIGTERM)
         out, _ = worker.communicate(timeout=120)
     assert (worker.returncode, "Stopped." in out) == (0, True)

@@ -10,7 +10,7 @@ from threading import Event, Timer
 import pytest
 
 from remegraph.deadlines import Patience
-from remegraph.errors import VectorIndexError
+from remegraph.errors import LedgerUnavailableError, VectorIndexError
 from remegraph.ledger.index.breaker import Background, TimedCalls
 
 PATIENCE = 60
@@ -180,5 +180,21 @@ def test_how_it_failed_is_told_at_once_or_by_the_next_that_asks() -> None:
     following.hurry()
     with pytest.raises(VectorIndexError, match="third"):
         following.ask()
+    gate.set()
+    assert following.settle(PATIENCE)
+
+
+def test_that_the_ledger_was_away_is_not_told_to_those_who_have_used_it_since() -> None:
+    """After an outage each job had failed once more, by what the index could not do while it lasted."""
+
+    def away() -> None:
+        raise LedgerUnavailableError("It is away.")
+
+    following, gate = Background(away, PATIENCE), Event()
+    with pytest.raises(LedgerUnavailableError):
+        following.ask()
+    following._do = lambda: gate.wait(PATIENCE)
+    following.hurry()
+    following.ask()
     gate.set()
     assert following.settle(PATIENCE)

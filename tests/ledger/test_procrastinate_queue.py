@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ import pytest
 from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
 
-from remegraph.errors import SetupError
+from remegraph.errors import LedgerUnavailableError, SetupError
 from remegraph.ledger import jobs
 from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.procrastinate_queue import Procrastinate
@@ -209,22 +210,36 @@ def test_a_delivery_that_somebody_else_removed_first_stops_no_worker(
         assert working.heard.get(timeout=PATIENCE)
 
 
+@pytest.mark.parametrize("at_hand", [False, True])
 def test_an_outage_is_no_traceback_in_the_log_but_at_debug(
-    ledger: Ledger, courier: Procrastinate, postgres_server: str, caplog: pytest.LogCaptureFixture
+    at_hand: bool,
+    ledger: Ledger,
+    courier: Procrastinate,
+    postgres_server: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Whoever works is told of it in one line; a hundred of somebody else's library hide it."""
     caplog.set_level(logging.DEBUG)
-    name, heard = ledger.archive.database.engine.url.database, Queue[int]()
+    name, heard, cut = ledger.archive.database.engine.url.database, Queue[int](), Event()
+
+    def deliver(_: str, job_id: int) -> None:
+        heard.put(job_id)
+        if at_hand:
+            assert cut.wait(PATIENCE)
+            raise LedgerUnavailableError("The ledger is away.")
+
     given: dict[str, Any] = {"concurrency": 1, "policy": POLICY, "stop": Event(), "alive": str}
     with psycopg.connect(postgres_server, autocommit=True) as owner, ThreadPoolExecutor(1) as pool:
-        working = pool.submit(courier.work, lambda _, job_id: heard.put(job_id), **given)
+        working = pool.submit(courier.work, deliver, **given)
         ledger.say(ANN, "hello")
         heard.get(timeout=PATIENCE)
         owner.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
         owner.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+        cut.set()
         with pytest.raises(SetupError, match="goes on by itself"):
             working.result(PATIENCE)
         owner.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
-    theirs = [record for record in caplog.records if record.name.startswith(("procrastinate", "psycopg"))]
+    gc.collect()  # what a task failed of that nobody asked is told when it goes
+    theirs = [record for record in caplog.records if record.name.startswith(("procrastinate", "psycopg", "asyncio"))]
     assert [record.getMessage() for record in theirs if record.levelno >= logging.WARNING] == []
     assert [record for record in theirs if record.exc_info], "it is there for whoever looks for it"

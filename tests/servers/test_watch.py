@@ -210,9 +210,9 @@ def test_the_command_takes_a_hangup_for_a_change_of_its_tokens_and_writes_who_ca
             _, errors = process.communicate(timeout=60)
     lines = [line for line in errors.splitlines() if "mcp " in line or "Tokens" in line]
     assert [line.split(" ", 2)[2] for line in lines] == [
-        f"INFO mcp answered {known_by(FIRST)}: 200",
-        f"WARNING mcp refused {known_by(SECOND)}: 401",
-        "INFO Tokens read: 1",
-        f"WARNING mcp refused {known_by(FIRST)}: 401",
-        f"INFO mcp answered {known_by(SECOND)}: 200",
+        f"INFO remegraph.access mcp answered {known_by(FIRST)}: 200",
+        f"WARNING remegraph.access mcp refused {known_by(SECOND)}: 401",
+        "INFO remegraph.access Tokens read: 1",
+        f"WARNING remegraph.access mcp refused {known_by(FIRST)}: 401",
+        f"INFO remegraph.access mcp answered {known_by(SECOND)}: 200",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -49,6 +50,7 @@ __all__ = [
     "group",
     "guarded",
     "lines",
+    "logged",
     "minute",
     "more",
     "nothing",
@@ -345,6 +347,22 @@ def guarded(home: Path | None = None, *, as_json: bool) -> Iterator[Session]:
     except KeyboardInterrupt as error:
         session.errors.print("Stopped. What was committed stays; the same command goes on from there.", soft_wrap=True)
         raise typer.Exit(130) from error
+
+
+@contextmanager
+def logged() -> Iterator[None]:
+    """Write the log to standard error, with time, level and logger; a process that has set logging up keeps its own."""
+    root, ours, shown = logging.getLogger(), logging.getLogger("remegraph"), logging.StreamHandler()
+    shown.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    level = ours.level
+    ours.setLevel(logging.INFO)
+    if not root.handlers:
+        root.addHandler(shown)
+    try:
+        yield
+    finally:
+        root.removeHandler(shown)
+        ours.setLevel(level)
 
 
 def _cure(error: RemegraphError) -> str:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import secrets
 import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from typer import Option
 
-from remegraph.cli.command import Session, of_scope
+from remegraph.cli.command import Session, logged, of_scope
 from remegraph.errors import MissingExtraError
 from remegraph.models import Scope
 from remegraph.prompts import Language
@@ -119,7 +117,7 @@ def _serve_http(
 ) -> None:
     host, port = address
     server = protocol.memory_server(session.kit(create=True), rights=rights, language=language)
-    session.enter(_accesses_shown())
+    session.enter(logged())
     asyncio.run(
         protocol.serve_http(
             server, tokens, host=host, port=port, names=names, ready=lambda url: _note(session, f"Serving {url}")
@@ -139,21 +137,6 @@ def _tokens(session: Session, scope: Scope, file: Path | None) -> protocol.Token
 
 def _note(session: Session, line: str) -> None:
     session.errors.print(line, soft_wrap=True, markup=False)
-
-
-@contextmanager
-def _accesses_shown() -> Iterator[None]:
-    """Write the log of accesses to standard error."""
-    log, shown = logging.getLogger("remegraph.access"), logging.StreamHandler()
-    shown.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    before = log.level
-    log.addHandler(shown)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(shown)
-        log.setLevel(before)
 
 
 def _address(given: str) -> tuple[str, int]:

@@ -15,6 +15,7 @@ from remegraph.cli.command import (
     counted,
     group,
     lines,
+    logged,
     minute,
     nothing,
     of_home,
@@ -77,6 +78,7 @@ def worker(
     its jobs back, and exits with 0; told three times, it ends at once. Killed, it loses nothing: another worker takes
     over, on the same Linux machine within seconds, elsewhere once the lease of its jobs has run out.
     """
+    session.enter(logged())
     stop = session.enter(until_signalled())
     kit = session.kit(model, file=settings)
     concurrency = concurrency or at_once(kit.settings)

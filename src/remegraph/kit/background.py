@@ -160,6 +160,7 @@ class Runner:
             if self._begin():
                 try:
                     job = worker.claim(asleep=False)
+                    self._health.over()
                     seconds = None if job else self._until_due(worker)
                 except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and the thread must live on
                     self._spare(error)
@@ -212,7 +213,7 @@ class Runner:
         if isinstance(error, RuntimeError) and "interpreter shutdown" in str(error):
             self.stop()
         else:
-            self._health.note("background", error)
+            self._health.note("background", error, once=True)
 
     def _wait(self, seconds: float) -> bool:
         """Return whether this is closed, in so many seconds at the latest."""
@@ -338,6 +339,8 @@ def _keep_index(parts: Parts, health: Health, stop: Event, misfit: list[SetupErr
     while True:
         try:
             parts.archive.database.ping()
+            if parts.courier is not None:  # else who looks for work knows, once a second
+                health.over()
             if (calls := parts.jobs.reclaim()) and parts.courier is not None:
                 parts.courier.again(calls)
             health.figure("jobs_foreign", parts.jobs.depth().foreign, FOREIGN)
@@ -349,7 +352,7 @@ def _keep_index(parts: Parts, health: Health, stop: Event, misfit: list[SetupErr
             stop.set()
             return
         except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and it must go on
-            health.note("background", error)
+            health.note("background", error, once=True)
             if stop.wait(_KEEP):
                 return
 
@@ -385,14 +388,15 @@ def _listen(
     alive: Callable[[], object],
 ) -> None:
     """Let a courier bring the work; where it cannot, try again."""
-    policy, down = parts.settings.capture, Event()
+    policy, again, told = parts.settings.capture, False, False
 
     def stopped() -> bool:
         alive()
         return stop.is_set()
 
     def listening() -> None:
-        down.clear()
+        nonlocal again, told
+        again = told = False
         alive()
 
     def deliver(kind: str, job_id: int) -> datetime | None:
@@ -402,7 +406,7 @@ def _listen(
                 job = worker.claim_one(kind, job_id)
                 report = job and worker.do(job, stopped)
         except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and the job keeps the reason
-            health.note("background", error)
+            health.note("background", error, once=True)
             _settle(worker, stop, policy.poll)
         due = parts.jobs.next_due(kind, job_id)
         return due if due is None or report is not None else max(due, parts.clock() + _BREATH)
@@ -411,9 +415,9 @@ def _listen(
         try:
             courier.work(deliver, concurrency=concurrency, policy=policy, stop=stop, alive=listening)
         except RemegraphError as error:
-            if not down.is_set():  # an outage is told once, however often is tried
-                health.note("background", error)
-            down.set()
+            if again and not told:  # the first failure may be what the jobs at hand have waited out
+                told = health.note("background", error, once=True)
+            again = True
             stop.wait(policy.poll)
 
 

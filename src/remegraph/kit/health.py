@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSp
 from urllib.parse import urlsplit
 
 from remegraph.deadlines import within
-from remegraph.errors import LimitError, RemegraphError, SetupError
+from remegraph.errors import LedgerUnavailableError, LimitError, RemegraphError, SetupError
 from remegraph.models import (
     AddReceipt,
     Captured,
@@ -79,6 +79,7 @@ class Health:
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
         self._reasons: dict[str, str] = {}
+        self._away = False
 
     def count(self, what: str, number: int = 1) -> None:
         """Count some of something, as captures.
@@ -103,30 +104,46 @@ class Health:
         if number and not before:
             _log.warning("%s: %d. %s", what, number, warning, extra=event("host.warned", what=what, number=number))
 
-    def note(self, surface: str, error: BaseException) -> None:
+    def note(self, surface: str, error: BaseException, *, once: bool = False) -> bool:
         """Log a failure that the host is spared, count it, and keep its reason; what a limit refused is told as that.
 
         Args:
             surface: What failed: recall, capture, background.
             error: Why.
+            once: Whether an outage of the ledger is told by its first failure alone, until `over`; others are at DEBUG.
+
+        Returns:
+            Whether it was told.
         """
         if isinstance(error, LimitError):  # nothing is broken; `remegraph.refused` counts it
             with self._lock:
                 self._counts[f"{surface}_refusals"] += 1
                 self._reasons[f"{surface}_refusal"] = str(error)
             log_refusal(surface, error)
-            return
+            return True
         defect = not isinstance(error, RemegraphError)  # what it says may be words of a conversation
         cause = getattr(error, "orig", error)  # of an error of the database
-        told = type(error).__name__
-        reason = told if defect and not isinstance(cause, OSError) else f"{told}: {cause}"
+        kind = type(error).__name__
+        reason = kind if defect and not isinstance(cause, OSError) else f"{kind}: {cause}"
         with self._lock:
             self._counts[f"{surface}_failures"] += 1
             self._reasons[f"{surface}_failure"] = reason
+            outage = once and isinstance(error, LedgerUnavailableError)
+            told = not (outage and self._away)
+            self._away = self._away or outage
         where = f" at:\n{''.join(format_tb(error.__traceback__))}" if defect else ""
         fields = event("host.spared", error, surface=surface)
-        _log.warning("Memory failed, and its host goes on: %s: %s%s", surface, reason, where, extra=fields)
+        level = logging.WARNING if told else logging.DEBUG
+        _log.log(level, "Memory failed (%s), and this process goes on: %s%s", surface, reason, where, extra=fields)
         self._telemetry.count("remegraph.failures", 1, surface=surface)
+        return told
+
+    def over(self) -> None:
+        """Say that the ledger answers, where it was told not to."""
+        with self._lock:
+            away, self._away = self._away, False
+        if away:
+            _log.info("The ledger answers again.", extra=event("ledger.back"))
 
     def stats(self) -> Mapping[str, int | str]:
         """Return all counts, and the last reason of each kind of failure."""
@@ -156,7 +173,7 @@ _NONE: Mapping[str, int] = dict.fromkeys(
 def log_refusal(surface: str, error: LimitError) -> None:
     """Log that a limit refused something, which wakes nobody: which one, of a user or a tenant, and when it may be again."""
     fields = event("limit.refused", error, surface=surface, limit=error.limit, whose=error.whose)
-    _log.info("A limit refused, and its host goes on: %s: %s", surface, error, extra=fields)
+    _log.info("A limit refused (%s), and this process goes on: %s", surface, error, extra=fields)
 
 
 class _Parts(Protocol):
@@ -418,7 +435,7 @@ class LifeSign:
         failed: Told the first time that the file cannot be written: it costs the sign, and no work.
     """
 
-    def __init__(self, home: Path, seconds: float, failed: Callable[[OSError], None]) -> None:
+    def __init__(self, home: Path, seconds: float, failed: Callable[[OSError], object]) -> None:
         self._file = home / _WORKERS / f"{os.getpid()}@{platform.node()}"
         self._seconds = seconds
         self._failed = failed

@@ -512,7 +512,7 @@ class Database:
             yield course
         except (exc.DBAPIError, exc.TimeoutError) as error:
             cause = error.orig if isinstance(error, exc.DBAPIError) else error
-            told = without_passwords(str(cause).strip())
+            told = without_passwords(" ".join(str(cause).split())).rstrip(".?")  # libpq's has lines, and asks
             defect, outage = _cure(_DEFECTS, told), _cure(_OUTAGES, told)
             if not (defect or outage or isinstance(error, _OPERATIONAL)):
                 raise  # a defect of ours, not of the database

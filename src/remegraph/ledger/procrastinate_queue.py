@@ -72,7 +72,7 @@ _GONE = 20  # leases after which procrastinate forgets a worker, and ends it sho
 _NOTED = 2 * _RECONNECT  # seconds within which procrastinate has noted the end of a delivery, or failed to
 _TICK = 1.0  # until it is noticed that procrastinate ended by itself
 _LOGGERS = ("procrastinate.worker", "procrastinate.utils", "psycopg.pool")
-_LOST = (psycopg.Error, ConnectorException, PoolTimeout)
+_LOST = (psycopg.Error, ConnectorException, PoolTimeout, LedgerUnavailableError)
 
 
 class Procrastinate:
@@ -123,7 +123,7 @@ class Procrastinate:
             alive: Called while it listens.
 
         Raises:
-            SetupError: The database cannot be used.
+            LedgerUnavailableError: The database cannot be used.
         """
         with _quiet(), ThreadPoolExecutor(concurrency, thread_name_prefix="remegraph-worker") as pool:
             try:
@@ -139,7 +139,7 @@ class Procrastinate:
                 )
             except (ProcrastinateException, psycopg.Error) as error:
                 told = type(error.__cause__ or error).__name__
-                raise SetupError(
+                raise LedgerUnavailableError(
                     f"Procrastinate cannot use the ledger ({told}).",
                     "Check that the server runs; a worker goes on by itself once it does.",
                 ) from error
@@ -206,6 +206,7 @@ class Procrastinate:
         alive: Callable[[], object],
     ) -> None:
         app = _new_app()
+        asyncio.get_running_loop().set_exception_handler(_unheard)
 
         @app.task(name=_NAME, queue=_NAME, pass_context=True)
         async def delivered(context: JobContext, kind: str, job_id: int, partition_id: int, stamp: str = "") -> None:
@@ -321,6 +322,12 @@ def _lowered(record: logging.LogRecord) -> bool:
     if record.levelno >= logging.WARNING and (record.name == "psycopg.pool" or isinstance(error, _LOST)):
         record.levelno, record.levelname = logging.DEBUG, "DEBUG"
     return logging.getLogger(record.name).isEnabledFor(record.levelno)
+
+
+def _unheard(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Spare the log what procrastinate left unheard of an outage."""
+    if not isinstance(context.get("exception"), _LOST):
+        loop.default_exception_handler(context)
 
 
 def _new_app() -> App:

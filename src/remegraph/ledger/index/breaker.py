@@ -15,7 +15,7 @@ from typing import TypeVar
 from weakref import WeakSet
 
 from remegraph.deadlines import Patience
-from remegraph.errors import RemegraphError, VectorIndexError
+from remegraph.errors import LedgerUnavailableError, RemegraphError, VectorIndexError
 
 __all__ = ["Background", "CircuitBreaker", "TimedCalls"]
 
@@ -175,13 +175,14 @@ class Background:
         """Have it done, and return when it is, or when that takes longer than a moment.
 
         Raises:
-            BaseException: How it failed; where it is not done yet, how it failed the last time.
+            BaseException: How it failed; where it is not done yet, how it failed the last time, but not by the ledger.
         """
         with self._turn:
             self.start()
             mine = self._asked
             self._late = not self._turn.wait_for(lambda: self._done >= mine, 0 if self._late else self._moment)
-            if self._failure is not None:
+            passed = self._late and isinstance(self._failure, LedgerUnavailableError)  # who asks has just written to it
+            if self._failure is not None and not passed:
                 raise self._failure.with_traceback(None)
 
     def settle(self, seconds: float) -> bool:

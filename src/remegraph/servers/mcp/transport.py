@@ -237,7 +237,7 @@ async def serve_http(
             "Say by which name, that of a proxy with TLS: --name memory.example.org; or listen at 127.0.0.1.",
         )
     app = http_app(server, tokens, names=names or _LOOPBACK)
-    config = uvicorn.Config(app, log_level="warning", ws="none", server_header=False)
+    config = uvicorn.Config(app, log_config=None, log_level="warning", ws="none", server_header=False)
     with _listening(host, port) as listener:
         address = f"[{host}]" if ":" in host else host
         ready(f"http://{address}:{listener.getsockname()[1]}{_PATH}")
