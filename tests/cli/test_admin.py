@@ -12,6 +12,7 @@ from remegraph.ledger.connections import LEDGER
 from remegraph.testing import InMemoryVectorIndex
 from tests.cli.conftest import Run
 from tests.reliability.released import FIRST, WIDER, later, make, wider
+from tests.talk import SHARED_KEY
 
 ME = Scope(user="me")
 
@@ -74,12 +75,30 @@ def test_erase_asks_first_then_shows_what_went_and_what_is_not_covered(run: Run,
     assert shown.exit_code == 0, shown.output
     assert "Erased; 0 left." in shown.output
     assert "Not covered: backups" in shown.output
+    assert "The files were written anew" in shown.output
     assert "Lisbon" not in run("memory", "messages", "--user", "ann").output
     again = run("admin", "erase", "--user", "ann", "--person", "--yes", "--json")
     assert again.exit_code == 1
     assert json.loads(again.stdout)["error"]["type"] == "NotFoundError"
     resumed = run("admin", "erase", "--resume", "--json")
     assert json.loads(resumed.stdout) == []
+
+
+@pytest.mark.requirement("X7")
+def test_an_erasure_says_whether_tables_were_written_anew_and_a_later_command_does_it(
+    run: Run, chat: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has to prove it must not find out from PostgreSQL's own catalogue, nor erase somebody else to have it done."""
+    monkeypatch.setenv("REMEGRAPH_LEDGER_URL", postgres_url)
+    monkeypatch.setenv("REMEGRAPH_JOURNAL_KEY", SHARED_KEY)
+    monkeypatch.setenv("REMEGRAPH_INDEX", "pgvector")
+    assert run("ingest", str(chat), "--user", "ann").exit_code == 0
+    (told,) = json.loads(run("admin", "erase", "--user", "ann", "--person", "--yes", "--json").stdout)
+    assert (told["complete"], told["rewritten"]) == (True, False)
+    assert "--resume --full" in told["not_rewritten"]
+    shown = run("admin", "erase", "--resume", "--full")
+    assert (shown.exit_code, "The files were written anew" in shown.output) == (0, True)
+    assert json.loads(run("admin", "erase", "--resume", "--full", "--json").stdout) == []
 
 
 @pytest.mark.requirement("X7")

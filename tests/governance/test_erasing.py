@@ -661,12 +661,19 @@ def test_postgresql_erases_likewise_and_says_what_stays_until_it_is_written_anew
     settings = Settings(home=tmp_path, ledger_url=postgres_url, journal_key=SHARED_KEY)
     with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
         tell(kit)
-        assert kit.admin.erase(ANN, message_ids=["rows"]).complete
+        first = kit.admin.erase(ANN, message_ids=["rows"])
+        assert (first.complete, first.rewritten) == (True, False)
+        assert "remegraph admin erase --resume --full" in first.not_rewritten
         assert "zanzibar" not in everything(kit)
         kit.summarize(scope=ANN, close=True)
         receipt = kit.admin.erase(PERSON, full=True)
-        assert receipt.complete
-        assert any("VACUUM FULL" in each for each in receipt.not_covered)
+        assert (receipt.complete, receipt.rewritten, receipt.not_rewritten) == (True, True, "")
+        assert any("write-ahead log" in each for each in receipt.not_covered)
+        assert kit.admin.resume() == ()
+        assert kit.admin.resume(full=True) == (first.evolve(not_rewritten=""),), (
+            "what was said without is asked for later"
+        )
+        assert kit.admin.resume(full=True) == ()
         assert kit.add_messages([said(TEA, message_id="tea")], scope=ANN).erased == 1
         assert "uji" not in everything(kit)
         assert "ann" not in {partition.user for partition in kit.context.parts().archive.partitions()}

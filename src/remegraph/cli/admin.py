@@ -144,12 +144,16 @@ def erase(
     person: Annotated[bool, Option("--person", help="All of the user, whatever agent and project.")] = False,
     all_users: AllUsers = False,
     resume: Annotated[bool, Option("--resume", help="Finish what was stopped, and erase no more.")] = False,
-    full: Annotated[bool, Option("--full", help="PostgreSQL: VACUUM FULL, which locks the tables.")] = False,
+    full: Annotated[
+        bool,
+        Option("--full", help="PostgreSQL: VACUUM FULL, which locks the tables; with --resume of earlier ones, too."),
+    ] = False,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Erase a person, a tenant, a thread, messages or memories for good, from every place, and show the receipt.
 
-    Exit code 1 where anything is left. Backups, packs and the host's own records are not reached: the receipt says so.
+    Exit code 1 where anything is left, or, with `--full`, where tables were not written anew. Backups, packs and the host's own
+    records are not reached: the receipt says so.
     """
     if not (resume or yes):
         typer.confirm("This cannot be undone. Erase?", abort=True, err=True)
@@ -161,8 +165,11 @@ def erase(
         memories = [session.memory_id(scope, each) for each in memory or ()]
         receipts = (eraser.erase(whom, thread=thread, message_ids=message or (), memory_ids=memories, full=full),)
     views = tuple(part for receipt in receipts for part in _receipt(receipt)) or nothing("Nothing is unfinished.")
-    session.show([{**each.model_dump(mode="json"), "complete": each.complete} for each in receipts], *views)
-    if not all(each.complete for each in receipts):
+    told = [
+        each.model_dump(mode="json") | {"complete": each.complete, "rewritten": each.rewritten} for each in receipts
+    ]
+    session.show(told, *views)
+    if not all(each.complete and (each.rewritten or not full) for each in receipts):
         raise typer.Exit(1)
 
 
@@ -463,6 +470,8 @@ def _receipt(receipt: models.Erasure) -> Views:
             lambda each: (each.place.replace("_", " "), each.removed, each.left),
             whole=True,
         ),
+        *lines([] if receipt.rewritten else [f"The files were not all written anew. {receipt.not_rewritten}"]),
+        *lines(["The files were written anew."] if receipt.rewritten else [], "dim"),
         *lines([kept, *(f"Not covered: {each}." for each in receipt.not_covered)], "dim"),
         *lines([f"Receipt {receipt.erasure_id}"], "dim"),
     )

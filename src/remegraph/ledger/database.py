@@ -63,6 +63,12 @@ _OUTAGES = (
 _PATIENT = text(  # where the limit is ours, and no one's who wants it
     "SELECT set_config('lock_timeout', '0', :here) FROM pg_settings WHERE name = 'lock_timeout' AND source = 'session'"
 )
+_FILES = (
+    text(  # of the ledger's tables and what its owner made beside them; each has another one once it was written anew
+        "SELECT relname, pg_relation_filenode(oid) FROM pg_class WHERE relkind = 'r' AND (relowner, relnamespace) = "
+        "(SELECT relowner, relnamespace FROM pg_class WHERE oid = CAST('messages' AS regclass))"
+    )
+)
 _LOCK = text("SELECT pg_advisory_xact_lock(:namespace, each) FROM unnest(CAST(:partitions AS int[])) AS each")
 _REFUSED = "FATAL"  # PostgreSQL answers, and lets no one in
 _PASSING = ("too many", "remaining connection slots", "starting up", "no more connections")
@@ -375,12 +381,15 @@ class Database:
         in_memory = isinstance(self.engine.pool, StaticPool)
         return nullcontext(enter_result=True) if in_memory else alone(Path(f"{self.engine.url.database}-task{task}"))
 
-    def shred(self, *, full: bool = False) -> None:
+    def shred(self, *, full: bool = False) -> str:
         """Give the bytes of deleted rows back: out of the full text, the tables and the log.
 
         Args:
             full: On PostgreSQL, whether tables are rewritten, which locks them meanwhile; else their space is
                 freed for new rows, and what was in it stays until those come.
+
+        Returns:
+            Why not all files of tables were written anew; nothing where they were.
 
         Raises:
             SetupError: The database cannot be used, or another process reads an old state of it.
@@ -396,8 +405,7 @@ class Database:
                 own = connection.execution_options(isolation_level="AUTOCOMMIT")
                 own.detach()  # closed at the end: the next line is for no one else
                 own.execute(_PATIENT, {"here": False})  # another one may do the same, for minutes
-                own.exec_driver_sql("VACUUM FULL" if full else "VACUUM")
-                return
+                return _vacuumed(own, full=full)
             connection.exec_driver_sql("INSERT INTO texts_fts (texts_fts) VALUES ('optimize')")
             connection.exec_driver_sql("VACUUM")
             busy, *_ = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
@@ -406,6 +414,7 @@ class Database:
                     "Another process reads an old state of the ledger, so that its log cannot be emptied.",
                     "Let it finish, or close it; then resume.",
                 )
+            return ""
 
     def ping(self) -> None:
         """Return if the ledger answers, and this code fits its schema.
@@ -538,3 +547,19 @@ _OPERATIONAL = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError)
 
 def _cure(signs: Iterable[tuple[str, str]], told: str) -> str | None:
     return next((cure for sign, cure in signs if sign in told.lower()), None)
+
+
+def _vacuumed(connection: Connection, *, full: bool) -> str:
+    """Vacuum PostgreSQL; return why tables keep their files, if so. It skips what an account may not with a warning."""
+    if not full:
+        connection.exec_driver_sql("VACUUM")
+        return "It was not asked for; `remegraph admin erase --resume --full` does it, also afterwards."
+    before = {tuple(row) for row in connection.execute(_FILES)}
+    connection.exec_driver_sql("VACUUM FULL")
+    same = sorted(row.relname for row in connection.execute(_FILES) if tuple(row) in before)
+    if not same:
+        return ""
+    return (
+        f"This account may not write {len(same)} of {len(before)} tables anew ({', '.join(same[:5])}{', …' * (len(same) > 5)}); "
+        "`remegraph admin erase --resume --full` does it as their owner."
+    )

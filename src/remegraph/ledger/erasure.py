@@ -145,10 +145,28 @@ class Eraser:
         if self._row(erasure_id).stage == "files":
             if _Plan.of(self._row(erasure_id).body).blobs:
                 self._archive.attachments.unreferenced(remove=True)
-            self._database.shred(full=full)
+            not_rewritten = self._database.shred(full=full)
             failpoint("erase.files_gone")
-            self._finish(erasure_id)
+            self._finish(erasure_id, not_rewritten)
         return Erasure.from_json(self._row(erasure_id).body)
+
+    def rewrite(self) -> tuple[Erasure, ...]:
+        """Have tables written anew, if erasures were done without it; return their receipts, which say how it went.
+
+        Raises:
+            SetupError: The ledger cannot be used; repeat.
+        """
+        query = select(erasures.c.body).where(erasures.c.stage == "done").order_by(erasures.c.id)
+        with self._database.read() as connection:
+            done = [Erasure.from_json(body) for body in connection.execute(query).scalars()]
+        without = [each for each in done if not each.rewritten]
+        if not without:
+            return ()
+        not_rewritten = self._database.shred(full=True)
+        told = tuple(each.evolve(not_rewritten=not_rewritten) for each in without)
+        for each in told:
+            self._advance(each.erasure_id, "done", each.to_json())
+        return told
 
     # ------------------------------------------------------------------------------------------- asking
 
@@ -216,7 +234,7 @@ class Eraser:
 
     # -------------------------------------------------------------------------------------------- looking
 
-    def _finish(self, erasure_id: str) -> None:
+    def _finish(self, erasure_id: str, not_rewritten: str) -> None:
         row = self._row(erasure_id)
         plan = _Plan.of(row.body)
         left = self._left(plan)
@@ -232,18 +250,14 @@ class Eraser:
             places=places,
             rederived=plan.rederived,
             not_covered=(*NOT_COVERED, *self._uncovered(plan)),
+            not_rewritten=not_rewritten,
         )
         self._advance(erasure_id, "done", told.to_json())
 
     def _uncovered(self, plan: _Plan) -> list[str]:
         found = ["its name where it acted: an agent has the same name"] if plan.namesake else []
         found += [] if plan.index_cleared else ["files of the Chroma server, until it vacuums them"]
-        if not self._database.is_sqlite:
-            found.append(
-                "PostgreSQL's logs, write-ahead log and archives; its dead rows, until VACUUM FULL, which full=True does where "
-                "this account may; else their owner"
-            )
-        return found
+        return found if self._database.is_sqlite else [*found, "PostgreSQL's logs, write-ahead log and archives"]
 
     def _left(self, plan: _Plan) -> dict[str, int]:
         """Look in every place once more."""

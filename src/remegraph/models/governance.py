@@ -229,6 +229,15 @@ class Erasure(Record):
     places: tuple[ErasedPlace, ...] = Field(default=(), description="Each place, with counts.")
     rederived: int = Field(default=0, ge=0, description="Memories that live on, rebuilt from what remains.")
     not_covered: tuple[Text, ...] = Field(default=(), description="What it does not reach.")
+    not_rewritten: Text = Field(
+        default="It was not noted.",
+        description="Why not all tables were written anew, so that what was erased may be in their files; empty where they were.",
+    )
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether all tables were written anew: no file of theirs holds what was erased."""
+        return not self.not_rewritten
 
     @property
     def left(self) -> int:

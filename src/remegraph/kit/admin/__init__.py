@@ -276,10 +276,10 @@ class Admin(Facade):
             thread: All messages of this thread, and what was made of them.
             message_ids: These messages, likewise.
             memory_ids: These memories; the messages that they came from stay.
-            full: On PostgreSQL, whether tables are rewritten (VACUUM FULL), which locks them meanwhile.
+            full: On PostgreSQL, whether tables are rewritten (VACUUM FULL), which locks them meanwhile; `resume` does it later.
 
         Returns:
-            The receipt: each place with counts, what a look found left, and what is not covered.
+            The receipt: each place with counts, what a look found left, whether tables were rewritten, what is not covered.
 
         Raises:
             InputError: With a scope, it is not said what; with a person or a tenant, more is said.
@@ -302,14 +302,17 @@ class Admin(Facade):
         """Finish the erasures that were stopped; return their receipts.
 
         Args:
-            full: On PostgreSQL, whether tables are rewritten.
+            full: On PostgreSQL, whether tables are rewritten, also for erasures that were done without: their receipts, too.
 
         Raises:
             IndexOwnedError: Another process owns the index.
             VectorIndexError: The index failed; repeat.
             SetupError: The ledger or a file cannot be used; repeat.
         """
-        return tuple(self._run(name, full=full) for name in self._parts().eraser.unfinished())
+        eraser = self._parts().eraser
+        finished = [self._run(name, full=False) for name in eraser.unfinished()]
+        rewritten = eraser.rewrite() if full else ()  # once for all
+        return tuple({each.erasure_id: each for each in (*finished, *rewritten)}.values())
 
     aresume = twin(resume)
 
