@@ -10,18 +10,17 @@ import ast
 import tempfile
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 from langgraph.graph.state import CompiledStateGraph
-from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from remegraph import MemoryKit, Settings
-from remegraph.settings import _IN_ENVIRONMENT
+from remegraph.settings import _IN_ENVIRONMENT, _fields
 from remegraph.testing import InMemoryVectorIndex
 
 __all__ = ["drawings", "filled", "named_in", "named_in_tests", "pages", "requirements", "settings"]
@@ -113,23 +112,16 @@ _BESIDE = """\
 def settings() -> str:
     """Return a table of all settings, with their defaults, and the variables and files of secrets that hold them."""
     rows = [
-        f"| `{name}` | {_default(field)} | {variable}{_IN_FILES.get(name, '')} | "
+        f"| `{name}` | {_default(field)} | {_variable(name)}{_IN_FILES.get(name, '')} | "
         f"{(field.description or '').replace('|', chr(92) + '|')}{_allowed(field.annotation)}{_bounds(field)} |"
-        for name, field, variable in _fields(Settings, "")
+        for name, field in _fields(Settings)
     ]
     head = "\n| setting | unless given | variable, or file | what |\n|---|---|---|---|\n"
     return head + "\n".join(rows) + f"\n{_BESIDE}"
 
 
-def _fields(kind: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo, str]]:
-    """Yield the settings of a policy by name, those of the policies in it among them."""
-    for name, field in kind.model_fields.items():
-        within = field.annotation
-        if isinstance(within, type) and issubclass(within, BaseModel):
-            yield from _fields(within, f"{prefix}{name}.")
-        else:
-            own = not prefix and name in _IN_ENVIRONMENT
-            yield f"{prefix}{name}", field, f"`REMEGRAPH_{name.upper()}`" if own else ""
+def _variable(name: str) -> str:
+    return f"`REMEGRAPH_{name.upper()}`" if name in _IN_ENVIRONMENT else ""
 
 
 def _default(field: FieldInfo) -> str:

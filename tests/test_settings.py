@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from remegraph import AgentMemorySettings, ExtractionPolicy, Settings, SetupError
 from remegraph.ledger.journal import KEY_FILE
-from remegraph.settings import _IN_ENVIRONMENT
+from remegraph.settings import _IN_ENVIRONMENT, _VARIABLES
 
 pytestmark = pytest.mark.requirement("F9")
 
@@ -156,6 +156,43 @@ def test_a_line_end_behind_a_key_in_the_environment_is_no_part_of_it() -> None:
     assert (settings.journal_key, settings.former_journal_keys, settings.redact) == (key, (key,), frozenset())
 
 
+@pytest.mark.parametrize(
+    ("slip", "meant"),
+    [
+        ("REMEGRAPH_LEDGER", "Did you mean REMEGRAPH_LEDGER_URL?"),
+        ("REMEGRAPH_LEDGER_URI", "Did you mean REMEGRAPH_LEDGER_URL?"),
+        ("REMEGRAPH_ledger_url", "Did you mean REMEGRAPH_LEDGER_URL?"),
+        ("REMEGRAPH_INDX", "Did you mean REMEGRAPH_INDEX?"),
+        ("REMEGRAPH_JOURNAL", "Did you mean REMEGRAPH_JOURNAL_KEY?"),
+        ("REMEGRAPH_POOL__SIZ", "the setting `pool.size`? It is set in the file that REMEGRAPH_SETTINGS names"),
+        ("REMEGRAPH_AGENT_EXTRACTION_TRIGGER", "the setting `agent.extraction.trigger`"),
+    ],
+)
+def test_a_slip_in_the_name_of_a_variable_is_refused_with_the_name_that_was_meant(slip: str, meant: str) -> None:
+    """Whoever mistypes the ledger's would write to a file of this machine, and find out when another one knows nothing."""
+    with pytest.raises(SetupError, match=re.escape(meant)) as caught:
+        Settings.from_env({slip: "a secret"})
+    assert caught.value.what == f"{slip} is no variable of remegraph."
+    assert "a secret" not in str(caught.value)
+
+
+def test_variables_of_others_pass_and_those_of_nobody_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Kubernetes tells each pod of a Service called remegraph; a host may have names of its own."""
+    services = ("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_8000_TCP", "PORT_8000_TCP_ADDR")
+    of_kubernetes = [f"REMEGRAPH_{more}{name}" for name in services for more in ("", "MCP_", "HOME_")]
+    unset = ["REMEGRAPH_INDX", "REMEGRAPH_IMAGES"]
+    assert Settings.from_env({**dict.fromkeys(of_kubernetes, "10.0.0.1"), **dict.fromkeys(unset, " ")}) == Settings()
+    assert caplog.records == []
+    assert (
+        Settings.from_env({"REMEGRAPH_IMAGE": "a secret", "REMEGRAPH_TENANT_ID": "t", "MY_REMEGRAPH": "m"})
+        == Settings()
+    )
+    assert [record.getMessage() for record in caplog.records] == [
+        "REMEGRAPH_IMAGE is no variable of remegraph, and is left out of account.",
+        "REMEGRAPH_TENANT_ID is no variable of remegraph, and is left out of account.",
+    ]
+
+
 def test_every_variable_that_is_read_and_every_file_of_a_secret_is_in_the_one_table() -> None:
     """Who deploys looks there, and nowhere else."""
     root = Path(__file__).parents[1]
@@ -165,5 +202,6 @@ def test_every_variable_that_is_read_and_every_file_of_a_secret_is_in_the_one_ta
     named = {f"REMEGRAPH_{name.upper()}" for name in _IN_ENVIRONMENT} | set(
         re.findall(r"REMEGRAPH_[A-Z_]*[A-Z]", sources)
     )
+    assert named == {f"REMEGRAPH_{name}" for name in _VARIABLES}
     for name in (*named, "OPENAI_API_KEY", "PGPASSFILE", "?password_file=", KEY_FILE, "--tokens"):
         assert any(name in row.split(" | ")[0] + row.split(" | ")[2] for row in rows), name

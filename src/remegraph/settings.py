@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -20,8 +22,10 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 
 from remegraph.errors import SetupError
+from remegraph.telemetry import event
 
 __all__ = [
     "AgentMemorySettings",
@@ -49,6 +53,8 @@ __all__ = [
     "open_to_others",
     "without_passwords",
 ]
+
+_log = logging.getLogger(__name__)
 
 Mode = Literal["tool-call", "first-person", "ghostwriter", "factual"]
 Perspective = Literal["first-person", "third-person"]
@@ -703,6 +709,7 @@ class Settings(_Policy):
 
     @classmethod
     def _read(cls, told: Mapping[str, Any], env: Mapping[str, str], where: str) -> Self:
+        _check_names(env)
         # Stores of secrets often add a line end: it is no part of a key, and would make another one of it.
         told_here = {name: env.get(f"REMEGRAPH_{name.upper()}", "").strip() for name in _IN_ENVIRONMENT}
         given = {name: value for name, value in told_here.items() if value}
@@ -731,6 +738,54 @@ _IN_ENVIRONMENT = (
     "redact",
 )
 """Settings that have a variable of their own."""
+
+_OF_COMMANDS = ("settings", "user", "agent", "project", "tenant", "mcp_token")
+"""What else has one."""
+
+_PREFIX, _VARIABLES = "REMEGRAPH_", frozenset(name.upper() for name in (*_IN_ENVIRONMENT, *_OF_COMMANDS))
+_KUBERNETES = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
+"""What pods are told of Services, with the name of each before it: one may be called remegraph."""
+
+_NEAR = 0.75
+"""How alike a name must be to be taken for a slip; LEDGER and LEDGER_URL are."""
+
+
+def _fields(kind: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Yield settings by name, those of the policies in a policy as `pool.size`."""
+    for name, field in kind.model_fields.items():
+        within = field.annotation
+        if isinstance(within, type) and issubclass(within, BaseModel):
+            yield from _fields(within, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", field
+
+
+def _check_names(env: Mapping[str, str]) -> None:
+    """Refuse a variable that is a slip of one that there is, and warn of one that is unknown.
+
+    Raises:
+        SetupError: One that is set is a slip, or names a setting that only the file has.
+    """
+    for given in sorted(env):
+        name = given.removeprefix(_PREFIX)
+        known = not given.startswith(_PREFIX) or name in _VARIABLES or _KUBERNETES.fullmatch(name)
+        if known or not env[given].strip():
+            continue
+        what = f"{given} is no variable of remegraph"
+        if (meant := _meant(name.upper())) is not None:
+            raise SetupError(f"{what}.", f"{meant} All of them: docs/reference/settings.md.")
+        _log.warning("%s, and is left out of account.", what, extra=event("settings.unknown", variable=given))
+
+
+def _meant(name: str) -> str | None:
+    """Return the question whether another name was meant, where one is near."""
+    in_file = {setting.upper().replace(".", "_"): setting for setting, _ in _fields(Settings) if "." in setting}
+    if not (near := get_close_matches(name.replace("__", "_"), [*_VARIABLES, *in_file], 1, _NEAR)):
+        return None
+    if near[0] in in_file:
+        return f"Did you mean the setting `{in_file[near[0]]}`? It is set in the file that REMEGRAPH_SETTINGS names."
+    # A known name with a word behind it is no slip, and may be what a host calls its own.
+    return None if name.startswith(f"{near[0]}_") else f"Did you mean {_PREFIX}{near[0]}?"
 
 
 def _file(path: Path) -> Mapping[str, Any]:

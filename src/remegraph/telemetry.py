@@ -122,6 +122,7 @@ EVENTS: Mapping[str, str] = {
     "remegraph.limit.refused": "A limit refused a capture, a memory tool, or background work, and the host goes on.",
     "remegraph.schema.changed": "The schema of the ledger is no longer that of this release; nothing more is written.",
     "remegraph.search.words": "Something was searched or listed without vectors.",
+    "remegraph.settings.unknown": "A variable of the environment begins with REMEGRAPH_, and is none of remegraph's.",
     "remegraph.tool.failed": "A memory tool could not do what its model asked for.",
 }
 """Log events: each record names its event in `event.name`."""
