@@ -33,6 +33,7 @@ from remegraph.ledger.procrastinate_queue import Procrastinate
 from remegraph.ledger.schema import messages
 from remegraph.settings import PoolPolicy
 from remegraph.testing import InMemoryVectorIndex, ModelCall, ScriptedChatModel
+from tests.ledger.test_database import frozen
 from tests.reliability.host import ROOT
 from tests.reliability.refusals import Role, limited
 from tests.talk import ANN, EACH_TURN, SHARED_KEY, digest, replied, said
@@ -70,6 +71,12 @@ def until(true: Callable[[], object]) -> None:
     while not true():
         assert time.monotonic() < end, "it takes too long"
         pause.wait(0.02)
+
+
+def work(kit: MemoryKit, scope: Scope) -> None:
+    """Talk for a turn, and wait until a worker has done what it left."""
+    kit.capture([said("I live in Lisbon."), replied("Noted.")], scope=scope)
+    until(lambda: not kit.admin.jobs())
 
 
 def ping(database: Database) -> int:
@@ -143,11 +150,33 @@ def test_procrastinate_hears_of_work_after_the_password_in_its_file_has_changed(
         worker = Thread(target=kit.work.serve, args=(stop,))
         worker.start()
         try:
-            for number, password in enumerate(("second", "third")):
+            for password in ("second", "third"):
                 role.change_password(password)
                 role.note(password)
-                kit.capture([said(f"I live in town {number}."), replied("Noted.")], scope=Scope(user=password))
-                until(lambda: not kit.admin.jobs())
+                work(kit, Scope(user=password))
+        finally:
+            stop.set()
+            worker.join(PATIENCE)
+
+
+@pytest.mark.slow
+def test_a_worker_goes_on_by_itself_once_a_server_that_stood_still_does(
+    postgres_url: str, tmp_path: Path, figure: Figure
+) -> None:
+    """Procrastinate's own connections ask nobody whether the server lives: they wait, and must not be lost for it."""
+    policy = CapturePolicy(background=False)
+    settings = Settings(home=tmp_path, ledger_url=postgres_url, journal_key=SHARED_KEY, agent=EACH_TURN, capture=policy)
+    with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        stop = Event()
+        worker = Thread(target=kit.work.serve, args=(stop,))
+        worker.start()
+        try:
+            work(kit, Scope(user="ann"))
+            with frozen(postgres_url):
+                assert not stop.wait(15), "longer than procrastinate waits for a connection"
+            began = time.monotonic()
+            work(kit, Scope(user="bob"))
+            figure("a server that stood still for 15 s: seconds until the next job is done", time.monotonic() - began)
         finally:
             stop.set()
             worker.join(PATIENCE)

@@ -71,7 +71,7 @@ _BEATS = 6  # heartbeats, and sweeps, in the time of a lease
 _GONE = 20  # leases after which procrastinate forgets a worker, and ends it should it come back
 _NOTED = 2 * _RECONNECT  # seconds within which procrastinate has noted the end of a delivery, or failed to
 _TICK = 1.0  # until it is noticed that procrastinate ended by itself
-_LOGGERS = ("procrastinate.worker", "procrastinate.utils", "psycopg.pool")
+_LOGGERS = ("procrastinate.worker", "procrastinate.utils", "psycopg", "psycopg.pool")
 _LOST = (psycopg.Error, ConnectorException, PoolTimeout, LedgerUnavailableError)
 
 
@@ -319,7 +319,7 @@ def _quiet() -> Iterator[None]:
 
 def _lowered(record: logging.LogRecord) -> bool:
     error = record.exc_info[1] if record.exc_info else None
-    if record.levelno >= logging.WARNING and (record.name == "psycopg.pool" or isinstance(error, _LOST)):
+    if record.levelno >= logging.WARNING and (record.name.startswith("psycopg") or isinstance(error, _LOST)):
         record.levelno, record.levelname = logging.DEBUG, "DEBUG"
     return logging.getLogger(record.name).isEnabledFor(record.levelno)
 
