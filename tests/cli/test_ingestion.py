@@ -52,7 +52,7 @@ def test_recording_and_summarising_can_be_two_steps(run: Run, chat: Path) -> Non
     assert "No memories" in run("memory", "list").stdout
     assert "1 block summarised" in run("summarize", "--close").stdout
     assert "mushrooms" in run("memory", "list").stdout
-    assert "0 blocks" in run("work", "retry").stdout
+    assert "Nothing failed here." in run("work", "retry").stdout
 
 
 def test_what_reading_again_would_cost_is_told_before_anything_is_spent(

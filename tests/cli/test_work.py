@@ -48,7 +48,9 @@ def test_a_monitor_learns_by_the_exit_code_that_nobody_works(run: Run, tmp_path:
         [("summarize", "waiting")],
     )
     assert "ann" in run("work", "jobs").stdout
-    assert "0 jobs released." in run("work", "release", "a-machine").stdout
+    mistyped = run("work", "release", "a-machine")
+    assert mistyped.exit_code == 1
+    assert "No job is with a-machine" in mistyped.stdout
 
 
 @pytest.mark.requirement("X9")

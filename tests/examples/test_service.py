@@ -144,6 +144,7 @@ def test_the_logging_beside_the_service_shows_accesses_once() -> None:
     assert [line.split(" ", 2)[2] for line in said] == [
         "INFO remegraph.access informs",
         "WARNING remegraph.access warns",
+        "INFO remegraph.kit informs",
         "WARNING remegraph.kit warns",
         "INFO uvicorn.error informs",
         "WARNING uvicorn.error warns",

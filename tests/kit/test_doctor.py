@@ -258,6 +258,8 @@ def test_what_is_safe_is_mended_and_all_is_looked_at_again(home: Path, look: Cal
     before = look(index=empty)
     assert told(before) == [("key", "warning", False), ("index", "warning", False), ("jobs", "warning", False), left]
     assert [each.fixable for each in before.findings] == [True, True, True, False]
+    cure = before.findings[-1].cure
+    assert "remegraph work retry --tenant default --user ann --agent remy." in cure  # of another agent there is nothing
     after = look(index=empty, fix=True)
     assert told(after) == [("key", "warning", True), ("index", "warning", True), ("jobs", "warning", True), left]
     assert not after.healthy

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import typer
 from rich.text import Text
 from typer import Argument, Option
 
@@ -140,7 +141,10 @@ def release(
 ) -> None:
     """Give the jobs of a worker that is dead to others at once. Unless this is done, they wait until its lease is over."""
     released = session.kit().admin.release(worker)
-    session.show({"released": released}, f"{counted(released, 'job')} released.")
+    unknown = [] if released else [f"No job is with {plain(worker)}: `remegraph work jobs` shows the workers."]
+    session.show({"released": released}, f"{counted(released, 'job')} released.", *lines(unknown, "yellow"))
+    if not released:
+        raise typer.Exit(1)
 
 
 @of_home(app)
@@ -155,9 +159,11 @@ def drain(session: Session, *, model: Model = None) -> None:
 
 @of_scope(app)
 def retry(session: Session, scope: Scope, *, model: Model = None) -> None:
-    """Try failed work again."""
+    """Try failed work again, of this user with this agent; `remegraph work list` shows it."""
     done = session.kit(model).work.retry(scope=scope, progress=session.bars())
-    session.show(done, *_summary(done))
+    session.show(done, *(_summary(done) if done.work or done.blocks else nothing("Nothing failed here.")))
+    if any(each.state == "failed" for each in done.work):
+        raise typer.Exit(1)
 
 
 @of_scope(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -227,9 +228,22 @@ def _work(parts: Parts) -> Iterator[Seen]:
         what = (
             f"{len(failed)} pieces of work failed ({', '.join(users[:3])}{' …' * (len(users) > 3)}): {failed[0].reason}"
         )
-        yield _finding("work", "warning", what, f"Try again: remegraph work retry --user {users[0]}.")
+        places = dict.fromkeys(_as_options(each.partition) for each in failed)
+        cure = f"Try again: remegraph work retry {next(iter(places))}{', and for the others' * (len(places) > 1)}."
+        yield _finding("work", "warning", what, cure)
     if review := len(found) - len(failed):
         yield _finding("work", "note", f"{review} pieces of work wait for a person.", "See `remegraph work list`.")
+
+
+def _as_options(partition: Partition) -> str:
+    """Return a partition as the command line takes it: all of it, as another agent's is another."""
+    named: dict[str, str | None] = {
+        "tenant": partition.tenant,
+        "user": partition.user,
+        "agent": partition.agent,
+        "project": partition.project,
+    }
+    return shlex.join(word for name, value in named.items() if value for word in (f"--{name}", value))
 
 
 def _unread(parts: Parts) -> Iterator[Seen]:
