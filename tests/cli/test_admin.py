@@ -80,6 +80,11 @@ def test_erase_asks_first_then_shows_what_went_and_what_is_not_covered(run: Run,
     again = run("admin", "erase", "--user", "ann", "--person", "--yes", "--json")
     assert again.exit_code == 1
     assert json.loads(again.stdout)["error"]["type"] == "NotFoundError"
+    number = json.loads(again.stdout)[0]["erasure_id"] if again.exit_code == 0 else ""
+    kept = json.loads(run("admin", "receipts", number, "--json").stdout)
+    assert kept
+    assert all(each["complete"] for each in kept)
+    assert f"Receipt {kept[0]['erasure_id']}, of 20" in run("admin", "receipts").stdout
     resumed = run("admin", "erase", "--resume", "--json")
     assert json.loads(resumed.stdout) == []
 

@@ -599,14 +599,29 @@ def test_an_erasure_that_was_stopped_is_finished_by_whoever_comes_next(step: str
             kit.admin.erase(PERSON)
         assert reached
         assert kit.admin.stats()["erasures_unfinished"] == 1
+        assert not kit.admin.receipts()[0].complete
     with open_kit(tmp_path) as kit:
         (receipt,) = kit.admin.resume()
         assert receipt.complete
+        assert kit.admin.receipts() == (receipt,)
         assert "zanzibar" not in everything(kit)
         assert contents(kit, BOB) == {f"Bob: {PARIS}"}
         assert kit.admin.resume() == ()
         kit.admin.rebuild()  # an index in memory does not outlive a restart
         assert healthy(kit)
+
+
+def test_a_receipt_is_asked_for_by_its_number_long_after_and_names_nobody(kit: MemoryKit) -> None:
+    """A terminal is closed, and an auditor comes a year later."""
+    tell(kit)
+    receipt = kit.admin.erase(PERSON)
+    bobs = kit.admin.erase(Subject(tenant=BOB.tenant, user=BOB.user))
+
+    assert kit.admin.receipts(receipt.erasure_id) == (receipt,)
+    assert kit.admin.receipts(receipt.erasure_id[:8]) == (receipt,)
+    assert kit.admin.receipts() == (bobs, receipt)
+    with pytest.raises(NotFoundError, match="receipt 'no-such'"):
+        kit.admin.receipts("no-such")
 
 
 def test_a_message_whose_person_is_erased_first_is_erased_with_them(kit: MemoryKit) -> None:

@@ -159,18 +159,33 @@ def erase(
         typer.confirm("This cannot be undone. Erase?", abort=True, err=True)
     eraser = session.kit().admin
     if resume:
-        receipts = eraser.resume(full=full)
+        found = eraser.resume(full=full)
     else:
         whom = _whom(scope, all_users=all_users) if person or all_users else scope
         memories = [session.memory_id(scope, each) for each in memory or ()]
-        receipts = (eraser.erase(whom, thread=thread, message_ids=message or (), memory_ids=memories, full=full),)
-    views = tuple(part for receipt in receipts for part in _receipt(receipt)) or nothing("Nothing is unfinished.")
-    told = [
-        each.model_dump(mode="json") | {"complete": each.complete, "rewritten": each.rewritten} for each in receipts
-    ]
+        found = (eraser.erase(whom, thread=thread, message_ids=message or (), memory_ids=memories, full=full),)
+    told, views = _receipts(found, "Nothing is unfinished.")
     session.show(told, *views)
-    if not all(each.complete and (each.rewritten or not full) for each in receipts):
+    if not all(each.complete and (each.rewritten or not full) for each in found):
         raise typer.Exit(1)
+
+
+@of_home(admin)
+def receipts(
+    session: Session,
+    receipt: Annotated[
+        str, Argument(help="Its number, or the beginning of it; all unless given.", show_default=False)
+    ] = "",
+) -> None:
+    """Show the receipts of erasures again, the newest first: the ledger keeps them, without a name."""
+    found = session.kit().admin.receipts(receipt or None)
+    told, views = _receipts(found, "Nothing was erased.")
+    session.show(told, *views)
+
+
+def _receipts(found: Sequence[models.Erasure], none: str) -> tuple[object, Views]:
+    told = [each.model_dump(mode="json") | {"complete": each.complete, "rewritten": each.rewritten} for each in found]
+    return told, tuple(part for each in found for part in _receipt(each)) or nothing(none)
 
 
 _HELD = (">threads", ">messages", ">memories", ">bytes")
@@ -461,6 +476,9 @@ def verification(found: models.Verification) -> Views:
 
 def _receipt(receipt: models.Erasure) -> Views:
     """Show what went, what is left, and what is not covered."""
+    number = Text(f"Receipt {receipt.erasure_id}, of {minute(receipt.asked_at)}", style="dim")
+    if receipt.stage != "done":
+        return Text("Not done: `remegraph admin erase --resume` goes on with it.", style="yellow"), number
     kept = f"{counted(receipt.rederived, 'memory', 'memories')} made again from other words."
     return (
         Text(f"Erased; {receipt.left} left.", style="green" if receipt.complete else "red"),
@@ -473,7 +491,7 @@ def _receipt(receipt: models.Erasure) -> Views:
         *lines([] if receipt.rewritten else [f"The files were not all written anew. {receipt.not_rewritten}"]),
         *lines(["The files were written anew."] if receipt.rewritten else [], "dim"),
         *lines([kept, *(f"Not covered: {each}." for each in receipt.not_covered)], "dim"),
-        *lines([f"Receipt {receipt.erasure_id}"], "dim"),
+        number,
     )
 
 

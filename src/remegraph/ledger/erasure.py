@@ -121,6 +121,22 @@ class Eraser:
         with self._database.read() as connection:
             return tuple(connection.execute(query).scalars())
 
+    def receipts(self, erasure_id: str = "") -> tuple[Erasure, ...]:
+        """Return the receipts of erasures, the newest first; of one that is not done, when it was asked for and where it stands.
+
+        Args:
+            erasure_id: The id of one, or its beginning; nothing: all.
+        """
+        mine = erasures.c.erasure_id.startswith(erasure_id, autoescape=True)
+        query = select(erasures).where(mine).order_by(erasures.c.id.desc())
+        with self._database.read() as connection:
+            return tuple(
+                Erasure.from_json(row.body)
+                if row.stage == "done"
+                else Erasure(erasure_id=row.erasure_id, asked_at=from_micros(row.asked_at), stage=row.stage)
+                for row in connection.execute(query)
+            )
+
     def run(self, erasure_id: str, *, full: bool = False) -> Erasure:
         """Do what is left of an erasure, and look whether anything is.
 

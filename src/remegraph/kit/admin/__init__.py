@@ -316,6 +316,26 @@ class Admin(Facade):
 
     aresume = twin(resume)
 
+    def receipts(self, erasure_id: str | None = None) -> tuple[Erasure, ...]:
+        """Return the receipts of erasures, the newest first: the ledger keeps them, without a name of what was erased.
+
+        Args:
+            erasure_id: The id of one, or its beginning; unless given, all.
+
+        Returns:
+            The receipts; of an erasure that is not done, when it was asked for and its `stage`.
+
+        Raises:
+            NotFoundError: There is none of this id.
+        """
+        check_text(erasure_id=erasure_id or "any")
+        found = self._parts().eraser.receipts(erasure_id or "")
+        if erasure_id and not found:
+            raise NotFoundError(f"There is no receipt {erasure_id!r} here.", "List all of them: kit.admin.receipts().")
+        return found
+
+    areceipts = twin(receipts)
+
     # ------------------------------------------------------------------------------------------- tenants
 
     def tenants(self) -> tuple[TenantHoldings, ...]:
