@@ -42,7 +42,7 @@ def learned(home: Path, *proposals: Any, **policy: Any) -> MemoryKit:
 
 def test_a_request_to_forget_is_carried_out_with_the_words_it_stands_on(tmp_path: Path) -> None:
     """A delete that leaves the words readable in the raw rows forgets nothing."""
-    with learned(tmp_path, proposal(change("DELETE", "m1", 1, "forget my grocery budget"))) as kit:
+    with learned(tmp_path, proposal(change("DELETE", "w1", 1, "forget my grocery budget"))) as kit:
         assert "200" in readable(kit)
         kit.add_messages([said(ASKED, minutes=600), replied("I let go of your 200 euros.", minutes=601)], scope=ANN)
         kit.summarize(scope=ANN, close=True)

@@ -103,7 +103,7 @@ def test_three_quarters_of_what_three_strangers_asked_are_heard_and_nothing_else
     """The last 60 requests were read once before their phrases were written: of these 38 were heard, and 22 before."""
     lines = (_HERE / "requests_strangers.jsonl").read_text(encoding="utf-8").splitlines()
     book = [each for each in map(json.loads, lines) if each["lang"] == language]
-    heard = [each["asks"] for each in book if requests(each["text"])]
+    heard = [each["asks"] for each in book if any(not request.faint for request in requests(each["text"]))]
     assert False not in heard
     assert len(heard) >= 0.75 * sum(each["asks"] for each in book)
 

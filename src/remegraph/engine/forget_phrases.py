@@ -38,13 +38,15 @@ __all__ = [
     "asking_parts",
     "capitalizes_nouns",
     "clauses",
-    "holds_words_of",
+    "echo",
+    "has_form",
     "is_carried_out",
-    "means",
+    "kinds_in",
     "own_words",
+    "pattern_of",
     "requests",
-    "sought_by",
     "telling_sentences",
+    "unasked",
     "values",
 ]
 
@@ -69,6 +71,8 @@ class Request:
     """Whether it may mean what was said just before."""
     own: bool = False
     """Whether a clause of it says what it means."""
+    faint: bool = False
+    """Whether it is one only where the person has told before what it names."""
 
 
 def requests(text: str) -> tuple[Request, ...]:
@@ -110,7 +114,15 @@ def _read(said: str) -> Request | None:
             left = phrases["own"].sub(" ", words) if "own" in phrases else words
             back = phrases["back"].search(left) is not None
             return Request(said, back, own=not back and "clause" in phrases and bool(phrases["clause"].search(words)))
-    return None
+    return _faint(said, texts["zh" if _RUN.search(text) else "en"])
+
+
+def _faint(said: str, words: str) -> Request | None:
+    """Return a sentence that speaks of taking away, and of what concerns a person, and of nothing that is edited."""
+    phrases = _phrases()["zh" if _RUN.search(said) else "en"]
+    parts = [part for part in _CLAUSE.split(words) if phrases["takes"].search(part)]
+    asks = any(kinds_in(part) for part in parts) and not any(phrases[name].search(words) for name in ("none", "edits"))
+    return Request(said, back=False, own=True, faint=True) if asks else None
 
 
 def asking_parts(text: str, before: Sequence[str]) -> tuple[str, ...]:
@@ -129,9 +141,9 @@ def asking_parts(text: str, before: Sequence[str]) -> tuple[str, ...]:
         return ()  # only all of it together asks
     said = [each.words for each in asked.values()]
     back, clause = any(each.back for each in asked.values()), all(each.own for each in asked.values())
-    here = _any_has("says", [*parts[: min(asked)], clauses(said[0])[0]])
+    here = has_form("says", [*parts[: min(asked)], clauses(said[0])[0]])
     known = bool(before) or clause or (back and here)
-    ahead = not known or _any_has("wide", said) or (not here and _any_has("ahead", said))
+    ahead = not known or has_form("wide", said) or (not here and has_form("ahead", said))
     meant = [*before, *said]
     first = 0 if known and not back else min(asked)
     news = {
@@ -142,33 +154,14 @@ def asking_parts(text: str, before: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part for at, part in enumerate(parts) if at not in told)) if told else ()
 
 
-def holds_words_of(request: Request, text: str) -> bool:
-    """Return whether a text holds all words by which a request names what it means."""
-    names = _echo(_object(request))
-    return bool(names) and names <= _echo(text)
-
-
-def means(request: Request, text: str) -> bool:
-    """Return whether a request names what a text says: by a value, or by all of its words if there are two at least."""
-    named = Telltales(_object(request))
-    if named.values:
-        return named.said_in(text)
-    return len(_echo(named.text)) > 1 and holds_words_of(request, text)
-
-
-def sought_by(request: Request) -> list[str]:
-    """Return tokens of our index of which a text that a request means holds some."""
-    return sorted(Telltales(_object(request)).sought)
-
-
-def _object(request: Request) -> str:
-    """Return what a request names, without the words that ask."""
-    return _form("verbs", request.words).sub(" ", _alike(request.words))
+def unasked(words: str) -> str:
+    """Return what a request names: its words without those that ask."""
+    return pattern_of("verbs", words).sub(" ", _alike(words))
 
 
 def _news_apart(sentence: str) -> list[str]:
     """Return a sentence, in two or more parts where a marked clause follows a request that is one by itself."""
-    starts = [0, *(match.start() for match in _form("also", sentence).finditer(_alike(sentence)) if match.start())]
+    starts = [0, *(match.start() for match in pattern_of("also", sentence).finditer(_alike(sentence)) if match.start())]
     parts = [sentence[start:end].strip() for start, end in zip(starts, [*starts[1:], len(sentence)], strict=True)]
     return [part for part in parts if part] if any(map(_read, parts)) else [sentence]
 
@@ -176,20 +169,22 @@ def _news_apart(sentence: str) -> list[str]:
 def _is_news(part: str, *, marked_only: bool) -> bool:
     """Return whether a part of a message says something by itself; with `marked_only`, whether its first words say so."""
     words = _alike(part)
-    marked = _form("also", part).match(words)
+    marked = pattern_of("also", part).match(words)
     rest = words[marked.end() :] if marked else words
-    if _form("clings", part).search(rest) or (not marked and (marked_only or _form("past", part).search(rest))):
+    if pattern_of("clings", part).search(rest) or (
+        not marked and (marked_only or pattern_of("past", part).search(rest))
+    ):
         return False
-    return bool(_form("says", part).search(rest) or (marked and _form("verb", part).search(rest)))
+    return bool(pattern_of("says", part).search(rest) or (marked and pattern_of("verb", part).search(rest)))
 
 
 def _echoes(part: str, meant: Iterable[str]) -> bool:
     """Return whether a part of a message shares a word, or a kind of number, with what is meant."""
-    said = _echo(part)
-    return any(not said.isdisjoint(_echo(each)) for each in meant)
+    said = echo(part)
+    return any(not said.isdisjoint(echo(each)) for each in meant)
 
 
-def _echo(text: str) -> frozenset[str]:
+def echo(text: str) -> frozenset[str]:
     """Return what a text is recognised by: its stems, pairs of Chinese characters, and that it tells a code."""
     plain = simplified(text)
     pairs = {f"{a}{b}" for run in _RUN.findall(plain) for each in _FUNCTION.split(run) for a, b in pairwise(each)}
@@ -200,12 +195,13 @@ def _echo(text: str) -> frozenset[str]:
     return frozenset((pairs | stems | codes) - _ASKING)
 
 
-def _any_has(name: str, texts: Iterable[str]) -> bool:
-    return any(_form(name, text).search(_alike(text)) for text in texts)
+def has_form(name: str, texts: Iterable[str]) -> bool:
+    """Return whether one of these texts holds the pattern of this name (data/requests.toml), that of its language."""
+    return any(pattern_of(name, text).search(_alike(text)) for text in texts)
 
 
-def _form(name: str, text: str) -> re.Pattern[str]:
-    """Return the pattern by which news are recognised in the language of a text."""
+def pattern_of(name: str, text: str) -> re.Pattern[str]:
+    """Return the pattern of this name (data/requests.toml), in the language of a text: English, or Chinese."""
     pattern: re.Pattern[str] = _phrases()["zh" if _RUN.search(text) else "en"][name]
     return pattern
 
@@ -224,6 +220,17 @@ def _phrases() -> Mapping[str, Any]:
         patterns = {name: each if name == "hints" else _any(each) for name, each in data[language].items()}
         found[language] = patterns
     return found
+
+
+def kinds_in(text: str) -> frozenset[str]:
+    """Return of what kinds of things that concern a person a text speaks, in whatever words (data/requests.toml)."""
+    words = simplified(text).casefold()
+    return frozenset(kind for kind, pattern in _kinds().items() if pattern.search(words))
+
+
+@cache
+def _kinds() -> Mapping[str, re.Pattern[str]]:
+    return {kind: re.compile(pattern) for kind, pattern in table("requests")["kinds"].items()}
 
 
 def _any(patterns: Sequence[str]) -> re.Pattern[str]:

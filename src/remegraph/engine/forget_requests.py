@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from remegraph.engine.forget_objects import holds_words_of, left_by, meant_by
 from remegraph.engine.forget_phrases import (
     Request,
     asked_in,
     asking_for,
     asking_parts,
     clauses,
-    holds_words_of,
     is_carried_out,
     own_words,
 )
@@ -114,13 +114,13 @@ class Wishes:
 
     def hold(self, partition: Partition, screened: Sequence[Withholding], actor: str) -> None:
         """Take from sight what was learned from words alone that are withheld now."""
-        by_cause: dict[str, list[str]] = {}
+        by_cause: dict[str, list[Withholding]] = {}
         for each in screened:
             if each.reason == "asked":
-                by_cause.setdefault(each.cause, []).append(each.message_id)
-        for cause, message_ids in by_cause.items():
-            if len(message_ids) > 1:  # else there is nothing but the request
-                self._retraction.hold(partition, message_ids, cause=cause, actor=actor)
+                by_cause.setdefault(each.cause, []).append(each)
+        for cause, withheld in by_cause.items():
+            if len(withheld) > 1:  # else there is nothing but the request
+                self._retraction.hold(partition, withheld, cause=cause, actor=actor)
 
     def _asked(
         self, partition: Partition, messages: Sequence[Message], at: int, asked: Sequence[Request]
@@ -128,17 +128,19 @@ class Wishes:
         """Yield what goes with a request: its words, what it points back to, and what was answered in the same breath."""
         message, cause = messages[at], _cause(partition, messages[at])
         before = self._before(partition, messages, at)
-        if any(each.back for each in asked):
-            meant = before[_last(before, message) :]
-            told = [each.text for each in meant]
-        else:
-            meant = []
-            told = [each.text for each in before if any(holds_words_of(request, each.text) for request in asked)]
+        named = meant_by(message, asked, before)
+        if not named and all(each.faint for each in asked):
+            return
+        just_said = before[_last(before, message) :] if any(each.back for each in asked) else []
+        if just_said and named.keys() <= {each.message_id for each in just_said}:
+            named = {each.message_id: left_by(message, each.text) for each in just_said}
+        meant = [each for each in before if each.message_id in named]
+        told = [each.text for each in before if each in meant or any(holds_words_of(one, each.text) for one in asked)]
         bare = not (message.attachments or message.tool_calls or message.extra)
         parts = asking_parts(message.text, told) if bare else ()
         yield _withholding(partition, message, cause=cause).evolve(phrases=parts)
         for each in (*_answered_at_once(messages, at), *reversed(meant)):
-            yield _withholding(partition, each, cause=cause)
+            yield _withholding(partition, each, cause=cause).evolve(phrases=named.get(each.message_id, ()))
 
     def _before(self, partition: Partition, messages: Sequence[Message], at: int) -> list[Message]:
         """Return what was said in the thread of a new message not long before it."""

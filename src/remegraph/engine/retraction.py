@@ -189,13 +189,15 @@ class Retraction:
 
     # ------------------------------------------------------------------------------------------ messages
 
-    def hold(self, partition: Partition, message_ids: Sequence[str], *, cause: str, actor: str) -> None:
-        """Take from sight what was learned from these messages alone, until it is decided whether they are meant.
+    def hold(self, partition: Partition, withheld: Sequence[Withholding], *, cause: str, actor: str) -> None:
+        """Take from sight what was learned from these words alone, until it is decided whether they are meant.
 
-        Their words are withheld already.
+        They are withheld already.
         """
-        held = self._archive.messages([partition], ids=list(message_ids), asked=True)
-        plan = replace(self._removals.of_messages(partition, whole(held), "asked"), words=Words(), kept=())
+        parts, words = {each.message_id: each.phrases for each in withheld}, Words()
+        for row in self._archive.messages([partition], ids=list(parts), asked=True):
+            words.add(row, parts[row.message_id] or (row.text,))
+        plan = replace(self._removals.of_messages(partition, words, "asked"), words=Words(), kept=())
         if plan.along or plan.summaries:
             with suppress(ConflictError):  # what changes at this moment is read by whoever decides
                 self._commit(plan, cause, None, actor=actor)
