@@ -31,6 +31,10 @@ from remegraph.text.sentences import asks, sentences
 __all__ = ["holds_words_of", "left_by", "means", "meant_by", "sought_by"]
 
 
+_READ = ("en", "zh")
+"""The languages in which what a request names is told from the words that ask."""
+
+
 def holds_words_of(request: Request, text: str) -> bool:
     """Return whether a text holds all words by which a request names what it means."""
     names = echo(unasked(request.words))
@@ -56,8 +60,9 @@ def meant_by(message: Message, asked: Sequence[Request], before: Sequence[Messag
     Args:
         message: The message that asks.
         asked: Its requests.
-        before: What was said in the talk before.
+        before: What was said in the talk before; of what tools gave, nothing is meant.
     """
+    before = [each for each in before if each.role in {"user", "assistant"}]
     kept = _staying(message)
     found: dict[str, list[str]] = {}
     for request in asked:
@@ -76,6 +81,8 @@ def meant_by(message: Message, asked: Sequence[Request], before: Sequence[Messag
 def _named_by(request: Request, before: Sequence[Message], kept: frozenset[str]) -> dict[str, list[str]]:
     """Return the parts that one request names, by message: what its own clause names, else what all of it does."""
     found: defaultdict[str, list[str]] = defaultdict(list)
+    if request.language not in _READ:
+        return found
     for named in _namings(request):
         for each, clause, sentence in _best(named, before, kept) or _best(named, before, frozenset()):
             parts = named.parts(clause, sentence)

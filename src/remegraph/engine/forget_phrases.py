@@ -71,6 +71,8 @@ class Request:
     """Whether it may mean what was said just before."""
     own: bool = False
     """Whether a clause of it says what it means."""
+    language: str = "en"
+    """Of those in which it may be put (data/requests.toml)."""
     faint: bool = False
     """Whether it is one only where the person has told before what it names."""
 
@@ -113,16 +115,18 @@ def _read(said: str) -> Request | None:
         if hinted and phrases["forget"].search(words) and not phrases["none"].search(words):
             left = phrases["own"].sub(" ", words) if "own" in phrases else words
             back = phrases["back"].search(left) is not None
-            return Request(said, back, own=not back and "clause" in phrases and bool(phrases["clause"].search(words)))
-    return _faint(said, texts["zh" if _RUN.search(text) else "en"])
+            own = not back and "clause" in phrases and bool(phrases["clause"].search(words))
+            return Request(said, back, own=own, language=language)
+    return _faint(said, texts[_language(text)])
 
 
 def _faint(said: str, words: str) -> Request | None:
     """Return a sentence that speaks of taking away, and of what concerns a person, and of nothing that is edited."""
-    phrases = _phrases()["zh" if _RUN.search(said) else "en"]
+    language = _language(said)
+    phrases = _phrases()[language]
     parts = [part for part in _CLAUSE.split(words) if phrases["takes"].search(part)]
     asks = any(kinds_in(part) for part in parts) and not any(phrases[name].search(words) for name in ("none", "edits"))
-    return Request(said, back=False, own=True, faint=True) if asks else None
+    return Request(said, back=False, own=True, language=language, faint=True) if asks else None
 
 
 def asking_parts(text: str, before: Sequence[str]) -> tuple[str, ...]:
@@ -202,8 +206,12 @@ def has_form(name: str, texts: Iterable[str]) -> bool:
 
 def pattern_of(name: str, text: str) -> re.Pattern[str]:
     """Return the pattern of this name (data/requests.toml), in the language of a text: English, or Chinese."""
-    pattern: re.Pattern[str] = _phrases()["zh" if _RUN.search(text) else "en"][name]
+    pattern: re.Pattern[str] = _phrases()[_language(text)][name]
     return pattern
+
+
+def _language(text: str) -> str:
+    return "zh" if _RUN.search(text) else "en"
 
 
 def _alike(text: str) -> str:
