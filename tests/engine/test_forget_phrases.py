@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from remegraph.engine.forget_phrases import Telltales, telling_sentences
+from remegraph.engine.forget_phrases import telling_sentences
+from remegraph.text.telltales import Telltales
 
 PAY = Telltales("Ann: My salary is 91,000 euros.", frozenset({"Ann"}))
 WORD = Telltales("My safe word is Marigold.")

@@ -45,10 +45,10 @@ from remegraph.models.standing import QUARANTINE_BELOW
 from remegraph.models.supersession import content_digest
 from remegraph.models.tools import called, outcome
 from remegraph.prompts import Language
+from remegraph.text import table
 from remegraph.text.entities import entities
 from remegraph.text.scripts import has_cjk, plain
 from remegraph.text.sentences import asks, sentences
-from remegraph.text.tables import table
 from remegraph.text.tokens import query_tokens
 
 if TYPE_CHECKING:

@@ -1,53 +1,49 @@
-"""Requests to forget, and the words by which a forgotten statement is recognised, wherever they are said.
+"""Requests to forget: how they are recognised, and what of a talk they name.
 
 Phrases flag the plain forms of a request, in seven languages and scripts (data/requests.toml). A match only withholds the
 words until someone has decided. Most requests are worded otherwise; those the model
 that reads the block names, in whatever language. Words in quotes were said by others.
 
-What gives a statement away are its values, or nearly all of its words together.
+In English and Chinese, what a request names is looked for in its talk: by its words ("my locker code") or by what it is ("my weight",
+of "82 kilos"; `kinds` in the data). What shares most with it is meant, and what says the same again elsewhere in the talk.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from itertools import pairwise
+from functools import cache
+from itertools import dropwhile, takewhile
 from typing import Any
 
 from remegraph.models import Message
 from remegraph.models.quotes import find_quote
 from remegraph.models.remnants import without
 from remegraph.models.standing import QUARANTINE_BELOW
-from remegraph.text.entities import entities
-from remegraph.text.scripts import HAN, number, simplified, spoken
-from remegraph.text.sentences import Span, sentences
-from remegraph.text.tables import table
-from remegraph.text.terms import without_dates
-from remegraph.text.tokens import query_tokens, tokenize
+from remegraph.text import table
+from remegraph.text.scripts import has_cjk, simplified
+from remegraph.text.sentences import Span, asks, sentences
+from remegraph.text.telltales import Telltales, echo, has_han, values
 
 __all__ = [
     "FORGET_TOOL",
     "Request",
-    "Telltales",
     "asked_in",
     "asking_for",
     "asking_parts",
-    "capitalizes_nouns",
     "clauses",
-    "echo",
-    "has_form",
+    "holds_words_of",
     "is_carried_out",
-    "kinds_in",
+    "left_by",
+    "means",
+    "meant_by",
     "own_words",
-    "pattern_of",
     "requests",
+    "sought_by",
     "telling_sentences",
-    "unasked",
-    "values",
 ]
 
 
@@ -60,6 +56,8 @@ _LONGEST = 400
 """Characters of a sentence that asks for something; what is longer was pasted."""
 
 _LANGUAGES = ("en", "de", "zh", "es", "fr", "ja")
+
+_CLAUSE = re.compile(r"[,;:]\s+|[，；：、،؛—]|\s(?=(?:and|but|while|because|und|aber|weil)\s)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +123,7 @@ def _faint(said: str, words: str) -> Request | None:
     language = _language(said)
     phrases = _phrases()[language]
     parts = [part for part in _CLAUSE.split(words) if phrases["takes"].search(part)]
-    asks = any(kinds_in(part) for part in parts) and not any(phrases[name].search(words) for name in ("none", "edits"))
+    asks = any(_kinds_in(part) for part in parts) and not any(phrases[name].search(words) for name in ("none", "edits"))
     return Request(said, back=False, own=True, language=language, faint=True) if asks else None
 
 
@@ -145,9 +143,9 @@ def asking_parts(text: str, before: Sequence[str]) -> tuple[str, ...]:
         return ()  # only all of it together asks
     said = [each.words for each in asked.values()]
     back, clause = any(each.back for each in asked.values()), all(each.own for each in asked.values())
-    here = has_form("says", [*parts[: min(asked)], clauses(said[0])[0]])
+    here = _has("says", [*parts[: min(asked)], clauses(said[0])[0]])
     known = bool(before) or clause or (back and here)
-    ahead = not known or has_form("wide", said) or (not here and has_form("ahead", said))
+    ahead = not known or _has("wide", said) or (not here and _has("ahead", said))
     meant = [*before, *said]
     first = 0 if known and not back else min(asked)
     news = {
@@ -158,14 +156,14 @@ def asking_parts(text: str, before: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part for at, part in enumerate(parts) if at not in told)) if told else ()
 
 
-def unasked(words: str) -> str:
+def _unasked(words: str) -> str:
     """Return what a request names: its words without those that ask."""
-    return pattern_of("verbs", words).sub(" ", _alike(words))
+    return _pattern("verbs", words).sub(" ", _alike(words))
 
 
 def _news_apart(sentence: str) -> list[str]:
     """Return a sentence, in two or more parts where a marked clause follows a request that is one by itself."""
-    starts = [0, *(match.start() for match in pattern_of("also", sentence).finditer(_alike(sentence)) if match.start())]
+    starts = [0, *(match.start() for match in _pattern("also", sentence).finditer(_alike(sentence)) if match.start())]
     parts = [sentence[start:end].strip() for start, end in zip(starts, [*starts[1:], len(sentence)], strict=True)]
     return [part for part in parts if part] if any(map(_read, parts)) else [sentence]
 
@@ -173,13 +171,11 @@ def _news_apart(sentence: str) -> list[str]:
 def _is_news(part: str, *, marked_only: bool) -> bool:
     """Return whether a part of a message says something by itself; with `marked_only`, whether its first words say so."""
     words = _alike(part)
-    marked = pattern_of("also", part).match(words)
+    marked = _pattern("also", part).match(words)
     rest = words[marked.end() :] if marked else words
-    if pattern_of("clings", part).search(rest) or (
-        not marked and (marked_only or pattern_of("past", part).search(rest))
-    ):
+    if _pattern("clings", part).search(rest) or (not marked and (marked_only or _pattern("past", part).search(rest))):
         return False
-    return bool(pattern_of("says", part).search(rest) or (marked and pattern_of("verb", part).search(rest)))
+    return bool(_pattern("says", part).search(rest) or (marked and _pattern("verb", part).search(rest)))
 
 
 def _echoes(part: str, meant: Iterable[str]) -> bool:
@@ -188,30 +184,19 @@ def _echoes(part: str, meant: Iterable[str]) -> bool:
     return any(not said.isdisjoint(echo(each)) for each in meant)
 
 
-def echo(text: str) -> frozenset[str]:
-    """Return what a text is recognised by: its stems, pairs of Chinese characters, and that it tells a code."""
-    plain = simplified(text)
-    pairs = {f"{a}{b}" for run in _RUN.findall(plain) for each in _FUNCTION.split(run) for a, b in pairwise(each)}
-    rest = _RUN.sub(" ", without_dates(plain))
-    stems = {word for word in query_tokens(rest) if word.isalpha()} if any(map(str.isalnum, rest)) else set()
-    pairs |= set(_KIN.findall(plain))
-    codes = {"#"} if any(not _YEAR.fullmatch(each) for each in values(rest)) else set()
-    return frozenset((pairs | stems | codes) - _ASKING)
-
-
-def has_form(name: str, texts: Iterable[str]) -> bool:
+def _has(name: str, texts: Iterable[str]) -> bool:
     """Return whether one of these texts holds the pattern of this name (data/requests.toml), that of its language."""
-    return any(pattern_of(name, text).search(_alike(text)) for text in texts)
+    return any(_pattern(name, text).search(_alike(text)) for text in texts)
 
 
-def pattern_of(name: str, text: str) -> re.Pattern[str]:
+def _pattern(name: str, text: str) -> re.Pattern[str]:
     """Return the pattern of this name (data/requests.toml), in the language of a text: English, or Chinese."""
     pattern: re.Pattern[str] = _phrases()[_language(text)][name]
     return pattern
 
 
 def _language(text: str) -> str:
-    return "zh" if _RUN.search(text) else "en"
+    return "zh" if has_han(text) else "en"
 
 
 def _alike(text: str) -> str:
@@ -230,7 +215,7 @@ def _phrases() -> Mapping[str, Any]:
     return found
 
 
-def kinds_in(text: str) -> frozenset[str]:
+def _kinds_in(text: str) -> frozenset[str]:
     """Return of what kinds of things that concern a person a text speaks, in whatever words (data/requests.toml)."""
     words = simplified(text).casefold()
     return frozenset(kind for kind, pattern in _kinds().items() if pattern.search(words))
@@ -243,116 +228,6 @@ def _kinds() -> Mapping[str, re.Pattern[str]]:
 
 def _any(patterns: Sequence[str]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{each})" for each in patterns), re.MULTILINE)
-
-
-_DIGITS = 4
-"""From so many digits on a number identifies something; fewer count guests, hours and floors."""
-
-_SEPARATED = re.compile(r"(?<=\d)[.,'\u2019\u00a0\u202f _-](?=\d)")
-_CODE = re.compile(r"[\w+@./-]*\d[\w+@./-]*|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)
-_THOUSANDS = re.compile(r"(\d+(?:[.,]\d+)?)\s?(k|tsd\.?|万|萬|千)(?![a-z])", re.IGNORECASE)
-_NUMERAL = re.compile("[〇零一二两兩三四五六七八九十百千万萬亿億]{2,12}")
-_PLAIN = str.maketrans("兩萬億", "两万亿")
-_SPREAD = re.compile(
-    r"(?<![^\W_])(?:[A-Za-z]{1,3}[ ./-])?[A-Za-z]{0,3}\d{1,6}(?:[ ./-][A-Za-z]{0,3}\d{1,6})+(?![^\W_])", re.ASCII
-)
-_SUFFIX = 6
-"""Digits of a long number that are enough to give it away: whoever knows one leaves out what all have."""
-_TIMES = {"k": 1_000, "tsd": 1_000, "tsd.": 1_000, "千": 1_000, "万": 10_000, "萬": 10_000}
-_YEAR = re.compile(r"(?:19|20)\d\d")
-_NOUNS = re.compile(rf"\b(?:{'|'.join(table('telltales')['german'].split())})\b", re.IGNORECASE)
-"""Words by which German is known: all its nouns have capitals, so that these tell no names."""
-_RUN = re.compile(rf"[{HAN}]+")
-_CLAUSE = re.compile(r"[,;:]\s+|[，；：、،؛—]|\s(?=(?:and|but|while|because|und|aber|weil)\s)", re.IGNORECASE)
-_MOST = 0.75
-"""Share of the words from which on a sentence says the same, where all names and numbers are in it, too."""
-
-_ASKING = frozenset("rememb pleas note forget tell told know say said bitt merk denk vergiss merken".split())
-"""Stems of what asks to be remembered: they say nothing of what."""
-
-_KIN = re.compile("[爸妈爹娘哥姐弟妹爷奶婆]")
-"""Characters that name relatives, of whom one is called 我爸 and 爸爸."""
-
-_FUNCTION = re.compile(
-    "[的了是在我你他她它们這这那有不没沒很都也和就还還说說要会會去来來吗嗎呢吧啊给給把被对對从從到着著过過请請叫做为為与與跟请請]|一下|已经|已經|别忘|別忘|忘记|忘記|记得|記得|记住|記住|告诉|告訴|知道"
-)
-"""Characters between the words of a Chinese statement; what they divide are its words."""
-
-
-@dataclass(frozen=True)
-class Telltales:
-    """What one statement is known by.
-
-    Args:
-        text: What it says.
-        names: Whom it is about, as everything is: they give nothing away.
-        part: Whether this is a clause only. Short clauses are common, so they count only near where they were said.
-    """
-
-    text: str
-    names: frozenset[str] = frozenset()
-    part: bool = False
-
-    @cached_property
-    def values(self) -> frozenset[str]:
-        """Codes, addresses and numbers of four digits and more: one of them alone gives the statement away."""
-        return frozenset(value for value in values(self._told) if _strong(value))
-
-    @cached_property
-    def hints(self) -> frozenset[str]:
-        """Names, quoted words and small numbers: each gives a statement away to who heard it a moment ago."""
-        told = self._told.strip()
-        first = told.split(maxsplit=1)[0].casefold() if told else ""  # has its capital from where it stands
-        named = (each.text for each in entities(told) if each.kind in {"name", "quoted", "term"})
-        parts = (part for name in named for part in name.split() if part.casefold() != first)
-        tokens = {token for part in parts for token in _words(part)}
-        small = {value for value in values(self._told) if not _strong(value) and not _YEAR.fullmatch(value)}
-        return frozenset((tokens | small) - self._known)
-
-    @cached_property
-    def everywhere(self) -> bool:
-        """Whether it counts wherever it is said, and not only where it was: a clause does so by a value or a name."""
-        named = any(not each.isdigit() for each in self.hints) and _NOUNS.search(self.text) is None
-        return not self.part or bool(self.values) or named
-
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """All that it says: stems, and in Chinese the runs between the function words."""
-        return frozenset(_words(self._told)) - self._known - _ASKING
-
-    @cached_property
-    def sought(self) -> frozenset[str]:
-        """Tokens of our index of which a text that says it holds some."""
-        forms = {form for value in self.values for form in _forms(value)}
-        return frozenset(token for form in (*forms, *self.words, *self.hints) for token in tokenize(form))
-
-    def said_in(self, text: str) -> bool:
-        """Return whether a sentence says the same: it holds a value, or else all names and nearly all of the words."""
-        if self.values:
-            return any(_same(mine, other) for mine in self.values for other in values(text))
-        shared = sum(_holds(text, word) for word in self.words)
-        named = self.hints <= {*_words(text), *values(text)}
-        return named and (len(self.hints) > 1 or shared >= _MOST * len(self.words) > 0)
-
-    def echoed_in(self, text: str) -> bool:
-        """Return whether a sentence that was said right beside the statement repeats it, if only by a name."""
-        if self.said_in(text) or not self.hints.isdisjoint({*_words(text), *values(text)}):
-            return True
-        shared = sum(_holds(text, word) for word in self.words)
-        return 2 * shared >= len(self.words) > 0
-
-    @cached_property
-    def _told(self) -> str:
-        """The statement without its dates: many a thing happens on one day."""
-        text = without_dates(self.text)
-        for each in reversed(entities(text)):
-            if each.kind == "date":
-                text = f"{text[: each.start]} {text[each.end :]}"
-        return text
-
-    @cached_property
-    def _known(self) -> frozenset[str]:
-        return frozenset(token for name in self.names for token in (*_words(name), *tokenize(name)))
 
 
 def telling_sentences(text: str, tells: Iterable[Telltales], *, beside: bool = False, near: bool = True) -> list[str]:
@@ -402,67 +277,165 @@ def _parts(text: str, start: int, end: int) -> Iterator[Span]:
             yield Span(start, start + len(part), part.strip())
 
 
-def capitalizes_nouns(text: str) -> bool:
-    """Return whether a text is German, as far as its small words tell: there, a capital makes no name."""
-    return _NOUNS.search(text) is not None
-
-
 def clauses(text: str) -> list[str]:
     """Return the parts of a text that say something each: sentences, and what commas and conjunctions divide."""
     parts = (part.strip() for span in sentences(text) for part in _CLAUSE.split(span.text))
     return [part for part in parts if part]
 
 
-def values(text: str) -> set[str]:
-    """Return the values in a text, in one form each: codes, addresses, and numbers however they are written."""
-    found: set[str] = set()
-    for match in _THOUSANDS.finditer(text):
-        counted = float(match[1].replace(",", "."))
-        found.add(str(round(counted * _TIMES[match[2].lower()])))
-    for match in _NUMERAL.finditer(text):
-        with suppress(ValueError):
-            found.add(str(number(spoken(match.group().translate(_PLAIN)))))
-    for match in _SPREAD.finditer(text):
-        found.add(re.sub(r"\W", "", match.group()).casefold())
-    for match in _CODE.finditer(_SEPARATED.sub("", text)):
-        found.add(match.group().strip("@./-+_").casefold())
-    return found - {""}
+_READ = ("en", "zh")
+"""The languages in which what a request names is told from the words that ask."""
 
 
-def _same(one: str, other: str) -> bool:
-    """Return whether two values are one: the same, or a long number with and without what comes before it."""
-    short, long = sorted((one.lstrip("0+"), other.lstrip("0+")), key=len)
-    return short == long or (len(short) >= _SUFFIX and short.isdecimal() and long.endswith(short))
+def holds_words_of(request: Request, text: str) -> bool:
+    """Return whether a text holds all words by which a request names what it means."""
+    names = echo(_unasked(request.words))
+    return bool(names) and names <= echo(text)
 
 
-def _strong(value: str) -> bool:
-    plain = re.sub(r"\W", "", value)
-    if "@" in value:
-        return True
-    return len(plain) >= _DIGITS and not _YEAR.fullmatch(plain) and any(each.isdigit() for each in plain)
+def means(request: Request, text: str) -> bool:
+    """Return whether a request names what a text says: by a value, or by all of its words if there are two at least."""
+    named = Telltales(_unasked(request.words))
+    if named.values:
+        return named.said_in(text)
+    return len(echo(named.text)) > 1 and holds_words_of(request, text)
 
 
-def _forms(value: str) -> set[str]:
-    """Return how people write a value, as far as our index distinguishes the forms."""
-    if not (value.isascii() and value.isdecimal() and len(value) < 20):
-        return {value}
-    whole = int(value)
-    grouped = f"{whole:,}"
-    short = {f"{whole / 1000:g}k", f"{whole / 10_000:g}万", f"{whole / 10_000:g}萬"} if whole % 100 == 0 else set()
-    return {value, grouped, grouped.replace(",", "."), grouped.replace(",", " "), *short}
+def sought_by(request: Request) -> list[str]:
+    """Return tokens of our index of which a text that a request means holds some."""
+    return sorted(Telltales(_unasked(request.words)).sought)
 
 
-def _words(text: str) -> Iterator[str]:
-    for run in _RUN.findall(text):
-        yield from (part for part in _FUNCTION.split(run) if len(part) > 1)
-    rest = _RUN.sub(" ", text)
-    if any(character.isalnum() for character in rest):
-        yield from query_tokens(rest)
+def meant_by(message: Message, asked: Sequence[Request], before: Sequence[Message]) -> dict[str, tuple[str, ...]]:
+    """Return what of a talk requests name, by the ids of its messages: the parts that say it, also where it is repeated.
+
+    Args:
+        message: The message that asks.
+        asked: Its requests.
+        before: What was said in the talk before; of what tools gave, nothing is meant.
+    """
+    before = [each for each in before if each.role in {"user", "assistant"}]
+    kept = _staying(message)
+    found: dict[str, list[str]] = {}
+    for request in asked:
+        for message_id, parts in _named_by(request, before, kept).items():
+            found.setdefault(message_id, []).extend(parts)
+    told = [Telltales(part) for parts in found.values() for part in parts]
+    answers = False
+    for each in before if told else ():
+        beside = answers and each.role != "user"
+        if each.message_id not in found and (again := telling_sentences(each.text, told, beside=beside)):
+            found[each.message_id] = again
+        answers = each.message_id in found or beside
+    return {message_id: tuple(dict.fromkeys(parts)) for message_id, parts in found.items()}
 
 
-def _holds(text: str, word: str) -> bool:
-    return word in text if _RUN.fullmatch(word) else word in _tokens(text)
+def _named_by(request: Request, before: Sequence[Message], kept: frozenset[str]) -> dict[str, list[str]]:
+    """Return the parts that one request names, by message: what its own clause names, else what all of it does."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    if request.language not in _READ:
+        return found
+    for named in _namings(request):
+        for each, clause, sentence in _best(named, before, kept) or _best(named, before, frozenset()):
+            parts = named.parts(clause, sentence)
+            found[each.message_id] += parts if parts != [sentence] else _without(sentence, kept - named.words)
+            if each.role != "user" and asks(sentence):
+                found.update(_answer(each, before))
+        if found:
+            break
+    return found
 
 
-def _tokens(text: str) -> Collection[str]:
-    return set(tokenize(text))
+def left_by(message: Message, text: str) -> tuple[str, ...]:
+    """Return the clauses of a text that a request which points back to it takes, if it says that others stay; else nothing."""
+    taken = _without(text, _staying(message))
+    return () if taken == [text] else tuple(taken)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What a request names."""
+
+    words: frozenset[str]
+    kinds: frozenset[str]
+    others: frozenset[str]
+    """Persons and places whose it is."""
+    strict: bool
+    """Whether all its words count: it may point back to what was said just before."""
+
+    @classmethod
+    def of(cls, text: str, *, strict: bool, kinds: bool) -> _Named:
+        """Return what words name; with `kinds`, by what it is, too."""
+        named = _unasked(text)
+        return cls(echo(named), _kinds_in(named) if kinds else frozenset(), _others_in(named), strict)
+
+    def strength(self, clause: str, at: int | None) -> tuple[int, int, int]:
+        """Return how likely a clause of a talk is meant, more first, and 0 first where it is not.
+
+        By the words and kinds that it shares with the request, then by speaking of nobody else; what is known by its kind
+        alone was said last.
+
+        Args:
+            clause: What was said.
+            at: Its place in the talk, if a person said it or was asked it.
+        """
+        shared = len(self.words & echo(clause))
+        alike = at is not None and not self.kinds.isdisjoint(_kinds_in(clause))
+        enough = shared == len(self.words) if self.strict else 2 * shared >= len(self.words)
+        if not (alike or (shared and enough)):
+            return 0, 0, 0
+        return shared + alike, -len(_others_in(clause) - self.others), 0 if shared or at is None else at
+
+    def parts(self, clause: str, sentence: str) -> list[str]:
+        """Return a clause, with those after it that go on about it; all of its sentence if it does not say it by itself."""
+        shared, told = self.words & echo(clause), echo(clause) - self.words
+        parts = clauses(sentence)
+        if not values(clause) and not (shared and len(told) > has_cjk(clause)):
+            mine = [each for each in parts if _others_in(each) <= self.others]
+            return mine if 0 < len(mine) < len(parts) else [sentence]
+        after = parts[parts.index(clause) + 1 :]
+        return [clause, *takewhile(lambda each: _has("follows", [each]), after)]
+
+
+def _best(named: _Named, before: Sequence[Message], stays: frozenset[str]) -> list[tuple[Message, str, str]]:
+    """Return the clauses of a talk that are meant most likely, with their messages and sentences."""
+    found = [
+        (named.strength(clause, at if each.role == "user" or asks(span.text) else None), (each, clause, span.text))
+        for at, each in enumerate(before, start=1)
+        for span in sentences(each.text)
+        for clause in clauses(span.text)
+        if not (stays - named.words) & echo(clause)
+    ]
+    best = max((strength for strength, _ in found), default=(0, 0, 0))
+    return [place for strength, place in found if strength == best and best[0]]
+
+
+def _answer(question: Message, before: Sequence[Message]) -> dict[str, list[str]]:
+    """Return what a person said first after a question, as a whole."""
+    after = dropwhile(lambda each: each is not question, before)
+    return next(({each.message_id: [each.text]} for each in after if each.role == "user"), {})
+
+
+def _without(text: str, kept: frozenset[str]) -> list[str]:
+    """Return the clauses of a text without those that hold words that stay; all of it where there are none, or only such."""
+    parts = clauses(text)
+    taken = [part for part in parts if not kept & echo(part)]
+    return taken if 0 < len(taken) < len(parts) else [text]
+
+
+def _staying(message: Message) -> frozenset[str]:
+    """Return the words of what a message that asks says is to stay."""
+    return frozenset().union(*(echo(each) for each in clauses(message.text) if _has("stays", [each])))
+
+
+def _namings(request: Request) -> Iterator[_Named]:
+    """Yield what a request names: by the clauses that ask, then by all of it."""
+    for clause in clauses(request.words):
+        for each in requests(clause):
+            yield _Named.of(clause, strict=each.back, kinds=True)
+    whole = " ".join(each for each in clauses(request.words) if not _has("stays", [each]))
+    yield _Named.of(whole, strict=request.back, kinds=not request.back)
+
+
+def _others_in(text: str) -> frozenset[str]:
+    return frozenset(match.group() for match in _pattern("others", text).finditer(simplified(text).casefold()))

@@ -14,14 +14,16 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from remegraph.engine.forget_objects import holds_words_of, left_by, meant_by
 from remegraph.engine.forget_phrases import (
     Request,
     asked_in,
     asking_for,
     asking_parts,
     clauses,
+    holds_words_of,
     is_carried_out,
+    left_by,
+    meant_by,
     own_words,
 )
 from remegraph.engine.removal import Words, index_entry, left_of

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 
-from remegraph.engine.forget_phrases import capitalizes_nouns, values
 from remegraph.engine.origin import telling
+from remegraph.text import table, word_list
 from remegraph.text.entities import entities
 from remegraph.text.scripts import HAN, has_cjk, number, simplified, spoken
 from remegraph.text.sentences import sentences
-from remegraph.text.tables import table, word_list
+from remegraph.text.telltales import capitalizes_nouns, values
 from remegraph.text.terms import (
     WrittenDate,
     counts_from_today,

@@ -16,9 +16,9 @@ from remegraph.engine.forget_phrases import clauses
 from remegraph.models import Evidence, Message, Topic
 from remegraph.models.standing import QUARANTINE_BELOW
 from remegraph.models.tools import called, failed
+from remegraph.text import table
 from remegraph.text.scripts import HAN, texts
 from remegraph.text.sentences import sentences
-from remegraph.text.tables import table
 from remegraph.text.terms import grams, weight, wording
 from remegraph.text.tokens import query_tokens
 

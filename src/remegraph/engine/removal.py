@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from remegraph.engine.extractive import ExtractiveThinker
-from remegraph.engine.forget_phrases import Telltales, clauses, telling_sentences
+from remegraph.engine.forget_phrases import clauses, telling_sentences
 from remegraph.engine.routes import at_home
 from remegraph.engine.summary_tasks import DigestTask, Meter
 from remegraph.ledger.permissions import is_shared
@@ -29,6 +29,7 @@ from remegraph.models.quotes import find_quote
 from remegraph.models.remnants import MARK, leaves, overlap, veiled, without
 from remegraph.models.standing import TOMBSTONES
 from remegraph.settings import Settings
+from remegraph.text.telltales import Telltales
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from remegraph.engine.disputes import ATTEMPTS, Disputes
-from remegraph.engine.forget_phrases import FORGET_TOOL, Telltales, telling_sentences
+from remegraph.engine.forget_phrases import FORGET_TOOL, telling_sentences
 from remegraph.engine.removal import Removal, Removals, Words, left_of, phrases_of, tells_of, unquoted, whole
 from remegraph.engine.retrieval.search import Searcher
 from remegraph.engine.routes import at_home, own
@@ -38,6 +38,7 @@ from remegraph.models.standing import TOMBSTONES
 from remegraph.models.supersession import revision
 from remegraph.ports import Clock, NewId
 from remegraph.settings import Settings
+from remegraph.text.telltales import Telltales
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive

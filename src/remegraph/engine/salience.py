@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from remegraph.text import table
+from remegraph.text import text as text_of
 from remegraph.text.entities import entities
 from remegraph.text.scripts import language_of
 from remegraph.text.sentences import sentences
-from remegraph.text.tables import table
-from remegraph.text.tables import text as text_of
 from remegraph.text.terms import Wording, grams, weight, wording
 from remegraph.text.times import resolve
 from remegraph.text.tokens import query_tokens, stop_words

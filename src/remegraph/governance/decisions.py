@@ -14,8 +14,7 @@ from datetime import datetime
 from itertools import takewhile
 from typing import TYPE_CHECKING, cast, get_args
 
-from remegraph.engine.forget_objects import means, sought_by
-from remegraph.engine.forget_phrases import Request, asked_in
+from remegraph.engine.forget_phrases import Request, asked_in, means, sought_by
 from remegraph.engine.forget_requests import WAITS, Wish, Wishes
 from remegraph.engine.removal import Words
 from remegraph.engine.retraction import Discard, Retraction

@@ -27,9 +27,9 @@ from remegraph.models import (
     Workspace,
 )
 from remegraph.ports import TokenCounter
+from remegraph.text import table
 from remegraph.text.entities import entities
 from remegraph.text.scripts import simplified
-from remegraph.text.tables import table
 from remegraph.text.tokens import query_tokens
 
 __all__ = [

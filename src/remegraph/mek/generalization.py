@@ -11,11 +11,11 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from remegraph.models import Kind, Memory, Scope
+from remegraph.text import table, word_list
 from remegraph.text.entities import entities
 from remegraph.text.findings import PLACEHOLDER
 from remegraph.text.scripts import HAN, texts
 from remegraph.text.sentences import sentences
-from remegraph.text.tables import table, word_list
 from remegraph.text.times import time_words
 from remegraph.text.tokens import query_tokens, stop_words
 

@@ -33,9 +33,9 @@ from remegraph.models import (
 )
 from remegraph.models.item_text import STATEMENTS, sentence
 from remegraph.models.skills import read_payload
+from remegraph.text import table
 from remegraph.text.scripts import language_of, plain
 from remegraph.text.sentences import summary_of
-from remegraph.text.tables import table
 
 __all__ = [
     "NOTES",

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from remegraph.models import EpisodeContent, MemoryContent, ProfileContent, SemanticContent, WorkflowContent
+from remegraph.text import table
 from remegraph.text.scripts import language_of, plain
-from remegraph.text.tables import table
 
 __all__ = ["STATEMENTS", "likings", "sentence"]
 

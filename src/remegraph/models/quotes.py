@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from remegraph.models import Evidence, Quote, StoredMessage
+from remegraph.text import table
 from remegraph.text.scripts import CJK
-from remegraph.text.tables import table
 
 __all__ = ["cited_text", "copied", "find_copied", "find_quote", "quoted", "repeats"]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from remegraph.models import Abstraction, Hit, Memory, Reviews, Standing, Status
 from remegraph.settings import RetrievalPolicy
-from remegraph.text.tables import table
+from remegraph.text import table
 
 __all__ = [
     "APPROVE",

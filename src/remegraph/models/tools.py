@@ -19,7 +19,7 @@ from remegraph.models.base import AwareTime, Record, Text, Token
 from remegraph.models.memories import Memory
 from remegraph.models.messages import Message, StoredMessage, ToolCall
 from remegraph.models.scope import Partition
-from remegraph.text.tables import table
+from remegraph.text import table
 
 __all__ = [
     "Called",

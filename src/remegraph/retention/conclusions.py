@@ -21,9 +21,9 @@ from remegraph.models.standing import QUARANTINE_BELOW, confidence, recounted
 from remegraph.models.supersession import derived, relation
 from remegraph.ports import Concluded, Concluder
 from remegraph.settings import LifecyclePolicy
+from remegraph.text import table
 from remegraph.text.scripts import HAN, language_of, simplified
 from remegraph.text.sentences import summary_of
-from remegraph.text.tables import table
 from remegraph.text.terms import wording
 
 if TYPE_CHECKING:

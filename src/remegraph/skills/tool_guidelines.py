@@ -37,9 +37,9 @@ from remegraph.models.quotes import find_quote
 from remegraph.models.tools import called, error_class
 from remegraph.ports import Clock
 from remegraph.settings import ToolPolicy
+from remegraph.text import table
 from remegraph.text.scripts import language_of, plain
 from remegraph.text.sentences import length, summary_of
-from remegraph.text.tables import table
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive

@@ -15,7 +15,7 @@ from ipaddress import ip_address
 
 from remegraph.errors import InputError
 from remegraph.settings import without_passwords
-from remegraph.text import personal
+from remegraph.text import personal, table
 from remegraph.text.findings import (
     BLANK,
     ESCAPE,
@@ -30,7 +30,6 @@ from remegraph.text.findings import (
     folded,
     united,
 )
-from remegraph.text.tables import table
 
 __all__ = [
     "LONGEST",

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Literal
 
+from remegraph.text import word_list
 from remegraph.text.scripts import CHINESE_NUMERAL, HAN, has_cjk
-from remegraph.text.tables import word_list
 from remegraph.text.times import resolve
 from remegraph.text.tokens import stop_words
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from remegraph.settings import PrivateKind
-from remegraph.text.tables import table
+from remegraph.text import table
 
 __all__ = [
     "BLANK",

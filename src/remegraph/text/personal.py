@@ -12,9 +12,9 @@ from itertools import pairwise
 from types import ModuleType
 
 from remegraph.errors import MissingExtraError
+from remegraph.text import table
 from remegraph.text.findings import BLANK, Finding, Kind, announced, either, folded
 from remegraph.text.scripts import CJK, HAN, has_cjk
-from remegraph.text.tables import table
 from remegraph.text.tokens import stop_words
 
 __all__ = ["accounts", "birth_dates", "cards", "emails", "ibans", "names", "numbers", "phones", "streets"]

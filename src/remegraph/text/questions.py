@@ -9,9 +9,9 @@ from datetime import datetime
 from functools import cache
 from typing import Literal
 
+from remegraph.text import table
 from remegraph.text.scripts import has_cjk, simplified
 from remegraph.text.sentences import asks, sentences
-from remegraph.text.tables import table
 from remegraph.text.times import TimeMention, resolve, times_asked
 from remegraph.text.tokens import asked_tokens, tokenize
 

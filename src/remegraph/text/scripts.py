@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Literal
 
-from remegraph.text.tables import text as listed
+from remegraph.text import text as listed
 
 __all__ = [
     "CHINESE_NUMERAL",

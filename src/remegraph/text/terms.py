@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from remegraph.text import table, text, word_list
 from remegraph.text.scripts import HAN, number, spoken
-from remegraph.text.tables import table, text, word_list
 from remegraph.text.tokens import tokenize
 
 __all__ = [

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from remegraph.text.tables import table
+from remegraph.text import table
 
 __all__ = [
     "UNSETTLED",

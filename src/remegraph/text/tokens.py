@@ -10,8 +10,8 @@ from functools import lru_cache
 
 import snowballstemmer
 
+from remegraph.text import word_list
 from remegraph.text.scripts import CJK
-from remegraph.text.tables import word_list
 
 __all__ = ["asked_tokens", "estimate_tokens", "query_tokens", "stop_words", "token_counts", "tokenize"]
 

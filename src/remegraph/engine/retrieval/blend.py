@@ -21,9 +21,9 @@ import numpy as np
 
 from remegraph.engine.retrieval.scores import MessageSigns
 from remegraph.models.standing import Signs, relevance
+from remegraph.text import table
 from remegraph.text.scripts import simplified
 from remegraph.text.sentences import sentences
-from remegraph.text.tables import table
 from remegraph.text.terms import weight, wording
 from remegraph.text.times import resolve
 

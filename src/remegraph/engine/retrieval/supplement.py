@@ -13,8 +13,8 @@ from remegraph.engine.retrieval.hits import RecallInput, Routed, memory_hit, mes
 from remegraph.engine.retrieval.scores import bm25
 from remegraph.models import LIVE, Hit, LeftOut, Memory, Partition
 from remegraph.models.standing import dated
+from remegraph.text import table
 from remegraph.text.scripts import folded
-from remegraph.text.tables import table
 from remegraph.text.tokens import tokenize
 
 if TYPE_CHECKING:
