@@ -118,7 +118,7 @@ EVENTS: Mapping[str, str] = {
     "remegraph.index.unexamined": "The index could not be examined after an unclean stop.",
     "remegraph.index.unsealed": "How the index was left could not be noted; it is examined at the next open.",
     "remegraph.journal.key": "The journal is sealed with another key than those given; nothing can be written.",
-    "remegraph.ledger.back": "The ledger answers again, after background work had failed as it did not.",
+    "remegraph.ledger.back": "The ledger answers again, after a turn or background work had failed as it did not.",
     "remegraph.limit.refused": "A limit refused a capture, a memory tool, or background work, and the host goes on.",
     "remegraph.schema.changed": "The schema of the ledger is no longer that of this release; nothing more is written.",
     "remegraph.search.words": "Something was searched or listed without vectors.",

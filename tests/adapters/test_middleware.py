@@ -27,7 +27,9 @@ from sqlalchemy.exc import OperationalError
 
 from remegraph import AgentMemorySettings, CapturePolicy, MemoryKit, Scope, ScopeError, Settings
 from remegraph.adapters import MemoryMiddleware, ScopeSource
+from remegraph.adapters.conversation_memory import HostGuard
 from remegraph.engine.frame import RECALLED
+from remegraph.errors import LedgerUnavailableError
 from remegraph.settings import LimitPolicy, Limits
 from remegraph.testing import FailingCall, FrozenClock, ModelCall, ScriptedChatModel
 from tests.talk import ANN, NOON, open_kit
@@ -386,3 +388,20 @@ def test_an_agent_whose_memory_is_off_keeps_its_tools_only(tmp_path: Path) -> No
         assert [kind for kind, _ in agent.shown[0]] == ["system", "human"]
         assert "scarlet" in result["messages"][-2].text
         assert heard(kit) == []
+
+
+def test_a_service_tells_an_outage_of_the_ledger_once_and_that_it_is_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A line for each turn under load hides what else goes wrong, and no line at the end leaves somebody awake."""
+    away = LedgerUnavailableError("The ledger does not answer.", "Repeat.")
+    with open_kit(tmp_path) as kit, caplog.at_level(logging.INFO, "remegraph.kit.health"):
+        for outage in (away, away, None, None, away):
+            with HostGuard(kit, "recall"):
+                if outage is not None:
+                    raise outage
+    said = [(each.levelname, each.getMessage()) for each in caplog.records if each.name == "remegraph.kit.health"]
+    failed = (
+        "Memory failed (recall), and this process goes on: LedgerUnavailableError: The ledger does not answer. Repeat."
+    )
+    assert said == [("WARNING", failed), ("INFO", "The ledger answers again."), ("WARNING", failed)]

@@ -368,9 +368,12 @@ class HostGuard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
+        health = self._kit.context.health
+        if error is None:
+            health.over()
         if not isinstance(error, Exception):
             return False
-        self._kit.context.health.note(self._verb, error)
+        health.note(self._verb, error, once=True)
         if self._verb == "capture" and self._kit.settings.capture.strict:
             return False
         refused = isinstance(error, LimitError)
