@@ -396,10 +396,16 @@ def test_a_service_tells_an_outage_of_the_ledger_once_and_that_it_is_over(
     """A line for each turn under load hides what else goes wrong, and no line at the end leaves somebody awake."""
     away = LedgerUnavailableError("The ledger does not answer.", "Repeat.")
     with open_kit(tmp_path) as kit, caplog.at_level(logging.INFO, "remegraph.kit.health"):
-        for outage in (away, away, None, None, away):
-            with HostGuard(kit, "recall"):
-                if outage is not None:
-                    raise outage
+        for surface in ("recall", "capture"):
+            with HostGuard(kit, surface):
+                raise away
+        with HostGuard(kit, "capture"):
+            pass  # a call of a tool is noted in memory: that it went well says nothing of the ledger
+        assert "answers again" not in caplog.text
+        kit.recall("What does Ann love?", scope=ANN)
+        kit.recall("What does Ann love?", scope=ANN)
+        with HostGuard(kit, "recall"):
+            raise away
     said = [(each.levelname, each.getMessage()) for each in caplog.records if each.name == "remegraph.kit.health"]
     failed = (
         "Memory failed (recall), and this process goes on: LedgerUnavailableError: The ledger does not answer. Repeat."

@@ -37,7 +37,7 @@ def left(home: Path, book: list[dict[str, Any]]) -> list[str]:
 def test_what_strangers_named_in_a_request_to_forget_is_withheld_from_that_moment(
     tmp_path: Path, language: str, share: float
 ) -> None:
-    """Of 60 talks of each language; of the last 20 of each, read once before any rule was made of them, a third."""
+    """Rules were made on all of these; the last 60 were run once before, and 27 of them showed nothing of what is to be gone."""
     book = [each for each in talks(language) if each["asks"]]
     shown = left(tmp_path, book)
 
@@ -56,35 +56,36 @@ def test_no_word_is_withheld_of_talks_that_only_sound_as_if_something_were_to_be
     assert [text for text in left(tmp_path, book) if "[withheld]" in text] == []
 
 
-def test_what_a_request_says_is_to_stay_stays(tmp_path: Path) -> None:
-    """One sentence holds two codes, of which one is to be gone."""
-    talk = [
-        ["u", "My locker code is 8821 and the bike shed one is 4057."],
-        ["a", "Two codes, noted."],
-        ["u", "I do mostly rowing."],
-        ["a", "Good."],
-        ["u", "Actually please forget my locker code, I shouldn't hand that out. The shed one is fine."],
-    ]
-    (shown,) = left(tmp_path, [{"talk": talk}])
-    assert "8821" not in shown
-    assert "4057" in shown
-    assert "rowing" in shown
+_SHED = [
+    ["u", "My locker code is 8821 and the bike shed one is 4057."],
+    ["a", "Two codes, noted."],
+    ["u", "I do mostly rowing."],
+    ["a", "Good."],
+    ["u", "Actually please forget my locker code, I shouldn't hand that out. The shed one is fine."],
+]
+_WIFI = [
+    ["u", "Write instructions for our guests."],
+    ["a", "Sure. What is the wifi password?"],
+    ["u", "Tulip-Harbor-77"],
+    ["a", "Done."],
+    ["u", "Checkout is at 11."],
+    ["a", "Added."],
+    ["u", "Please forget my wifi password."],
+]
 
 
-def test_the_answer_to_a_question_goes_where_the_question_names_it(tmp_path: Path) -> None:
-    """The person's message holds nothing but the value; only the question says what it is."""
-    talk = [
-        ["u", "Write instructions for our guests."],
-        ["a", "Sure. What is the wifi password?"],
-        ["u", "Tulip-Harbor-77"],
-        ["a", "Done."],
-        ["u", "Checkout is at 11."],
-        ["a", "Added."],
-        ["u", "Please forget my wifi password."],
-    ]
+@pytest.mark.parametrize(
+    ("talk", "gone", "kept"),
+    [(_SHED, "8821", ["4057", "rowing"]), (_WIFI, "Tulip", ["Checkout"])],
+    ids=["shed", "wifi"],
+)
+def test_what_a_request_names_goes_also_as_the_answer_to_a_question_and_what_it_says_is_to_stay_stays(
+    tmp_path: Path, talk: list[list[str]], gone: str, kept: list[str]
+) -> None:
+    """One sentence holds two codes, of which one is to be gone; a message holds a value, and only the question says of what."""
     (shown,) = left(tmp_path, [{"talk": talk}])
-    assert "Tulip" not in shown
-    assert "Checkout" in shown
+    assert gone not in shown
+    assert [each for each in kept if each not in shown] == []
 
 
 def test_what_was_learned_of_a_sentence_that_a_request_names_is_out_of_sight_and_the_rest_of_it_is_not(

@@ -368,12 +368,9 @@ class HostGuard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        health = self._kit.context.health
-        if error is None:
-            health.over()
         if not isinstance(error, Exception):
             return False
-        health.note(self._verb, error, once=True)
+        self._kit.context.health.note(self._verb, error)
         if self._verb == "capture" and self._kit.settings.capture.strict:
             return False
         refused = isinstance(error, LimitError)

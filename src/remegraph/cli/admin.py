@@ -178,7 +178,7 @@ def receipts(
     ] = "",
 ) -> None:
     """Show the receipts of erasures again, the newest first: the ledger keeps them, without a name."""
-    found = session.kit().admin.receipts(receipt or None)
+    found = session.kit().admin.receipts(receipt)
     told, views = _receipts(found, "Nothing was erased.")
     session.show(told, *views)
 

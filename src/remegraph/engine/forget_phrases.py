@@ -24,9 +24,9 @@ from remegraph.models.quotes import find_quote
 from remegraph.models.remnants import without
 from remegraph.models.standing import QUARANTINE_BELOW
 from remegraph.text import table
-from remegraph.text.scripts import has_cjk, simplified
+from remegraph.text.scripts import has_cjk, has_han, simplified
 from remegraph.text.sentences import Span, asks, sentences
-from remegraph.text.telltales import Telltales, echo, has_han, values
+from remegraph.text.telltales import Telltales, echo, values
 
 __all__ = [
     "FORGET_TOOL",
@@ -123,8 +123,10 @@ def _faint(said: str, words: str) -> Request | None:
     language = _language(said)
     phrases = _phrases()[language]
     parts = [part for part in _CLAUSE.split(words) if phrases["takes"].search(part)]
-    asks = any(_kinds_in(part) for part in parts) and not any(phrases[name].search(words) for name in ("none", "edits"))
-    return Request(said, back=False, own=True, language=language, faint=True) if asks else None
+    named = any(_kinds_in(part) for part in parts) and not any(
+        phrases[name].search(words) for name in ("none", "edits")
+    )
+    return Request(said, back=False, own=True, language=language, faint=True) if named else None
 
 
 def asking_parts(text: str, before: Sequence[str]) -> tuple[str, ...]:
@@ -315,35 +317,22 @@ def meant_by(message: Message, asked: Sequence[Request], before: Sequence[Messag
         before: What was said in the talk before; of what tools gave, nothing is meant.
     """
     before = [each for each in before if each.role in {"user", "assistant"}]
-    kept = _staying(message)
-    found: dict[str, list[str]] = {}
+    said, kept = list(_said_in(before)), _staying(message)
+    found: defaultdict[str, list[str]] = defaultdict(list)
     for request in asked:
-        for message_id, parts in _named_by(request, before, kept).items():
-            found.setdefault(message_id, []).extend(parts)
-    told = [Telltales(part) for parts in found.values() for part in parts]
+        if request.language in _READ:
+            for named, clause in _named_by(request, said, kept):
+                found[clause.message.message_id] += named.parts(clause, kept)
+                if clause.answered:
+                    found |= _answer(clause.message, before)
+    tells = [Telltales(part) for parts in found.values() for part in parts]
     answers = False
-    for each in before if told else ():
+    for each in before if tells else ():
         beside = answers and each.role != "user"
-        if each.message_id not in found and (again := telling_sentences(each.text, told, beside=beside)):
+        if each.message_id not in found and (again := telling_sentences(each.text, tells, beside=beside)):
             found[each.message_id] = again
         answers = each.message_id in found or beside
     return {message_id: tuple(dict.fromkeys(parts)) for message_id, parts in found.items()}
-
-
-def _named_by(request: Request, before: Sequence[Message], kept: frozenset[str]) -> dict[str, list[str]]:
-    """Return the parts that one request names, by message: what its own clause names, else what all of it does."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    if request.language not in _READ:
-        return found
-    for named in _namings(request):
-        for each, clause, sentence in _best(named, before, kept) or _best(named, before, frozenset()):
-            parts = named.parts(clause, sentence)
-            found[each.message_id] += parts if parts != [sentence] else _without(sentence, kept - named.words)
-            if each.role != "user" and asks(sentence):
-                found.update(_answer(each, before))
-        if found:
-            break
-    return found
 
 
 def left_by(message: Message, text: str) -> tuple[str, ...]:
@@ -353,13 +342,29 @@ def left_by(message: Message, text: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Clause:
+    """A clause of a talk, and what it speaks of."""
+
+    message: Message
+    at: int
+    """The place of the message in the talk, from 1."""
+    text: str
+    sentence: str
+    answered: bool
+    """Whether an agent asks it, and the person's next message is the answer."""
+    words: frozenset[str]
+    kinds: frozenset[str]
+    others: frozenset[str]
+    """Persons and places whose it is."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Named:
     """What a request names."""
 
     words: frozenset[str]
     kinds: frozenset[str]
     others: frozenset[str]
-    """Persons and places whose it is."""
     strict: bool
     """Whether all its words count: it may point back to what was said just before."""
 
@@ -369,45 +374,55 @@ class _Named:
         named = _unasked(text)
         return cls(echo(named), _kinds_in(named) if kinds else frozenset(), _others_in(named), strict)
 
-    def strength(self, clause: str, at: int | None) -> tuple[int, int, int]:
-        """Return how likely a clause of a talk is meant, more first, and 0 first where it is not.
+    def strength(self, clause: _Clause) -> tuple[int, int, int]:
+        """Return how likely a clause is meant, more first, and 0 first where it is not.
 
-        By the words and kinds that it shares with the request, then by speaking of nobody else; what is known by its kind
-        alone was said last.
-
-        Args:
-            clause: What was said.
-            at: Its place in the talk, if a person said it or was asked it.
+        By the words and kinds that it shares with the request, then by speaking of nobody else; what a person said, or was asked,
+        and is known by its kind alone was said last.
         """
-        shared = len(self.words & echo(clause))
-        alike = at is not None and not self.kinds.isdisjoint(_kinds_in(clause))
+        shared = len(self.words & clause.words)
+        alike = (clause.message.role == "user" or clause.answered) and not self.kinds.isdisjoint(clause.kinds)
         enough = shared == len(self.words) if self.strict else 2 * shared >= len(self.words)
         if not (alike or (shared and enough)):
             return 0, 0, 0
-        return shared + alike, -len(_others_in(clause) - self.others), 0 if shared or at is None else at
+        return shared + alike, -len(clause.others - self.others), 0 if shared else clause.at
 
-    def parts(self, clause: str, sentence: str) -> list[str]:
-        """Return a clause, with those after it that go on about it; all of its sentence if it does not say it by itself."""
-        shared, told = self.words & echo(clause), echo(clause) - self.words
-        parts = clauses(sentence)
-        if not values(clause) and not (shared and len(told) > has_cjk(clause)):
-            mine = [each for each in parts if _others_in(each) <= self.others]
-            return mine if 0 < len(mine) < len(parts) else [sentence]
-        after = parts[parts.index(clause) + 1 :]
-        return [clause, *takewhile(lambda each: _has("follows", [each]), after)]
+    def parts(self, clause: _Clause, kept: frozenset[str]) -> list[str]:
+        """Return a clause, with those after it that go on about it.
+
+        Of what does not say it by itself all of the sentence, but for clauses about somebody else, and those of the words that are kept.
+        """
+        parts = clauses(clause.sentence)
+        alone = self.words & clause.words and len(clause.words - self.words) > has_cjk(clause.text)
+        if alone or values(clause.text):
+            after = parts[parts.index(clause.text) + 1 :]
+            return [clause.text, *takewhile(lambda each: _has("follows", [each]), after)]
+        mine = [each for each in parts if _others_in(each) <= self.others]
+        return mine if 0 < len(mine) < len(parts) else _without(clause.sentence, kept - self.words)
 
 
-def _best(named: _Named, before: Sequence[Message], stays: frozenset[str]) -> list[tuple[Message, str, str]]:
-    """Return the clauses of a talk that are meant most likely, with their messages and sentences."""
-    found = [
-        (named.strength(clause, at if each.role == "user" or asks(span.text) else None), (each, clause, span.text))
-        for at, each in enumerate(before, start=1)
-        for span in sentences(each.text)
-        for clause in clauses(span.text)
-        if not (stays - named.words) & echo(clause)
-    ]
-    best = max((strength for strength, _ in found), default=(0, 0, 0))
-    return [place for strength, place in found if strength == best and best[0]]
+def _said_in(talk: Sequence[Message]) -> Iterator[_Clause]:
+    for at, each in enumerate(talk, start=1):
+        for span in sentences(each.text):
+            answered = each.role != "user" and asks(span.text)
+            for part in clauses(span.text):
+                yield _Clause(each, at, part, span.text, answered, echo(part), _kinds_in(part), _others_in(part))
+
+
+def _named_by(request: Request, said: Sequence[_Clause], kept: frozenset[str]) -> list[tuple[_Named, _Clause]]:
+    """Return the clauses that a request names: by a clause of its own, else by all of it; what is kept only where nothing else is."""
+    for named in _namings(request):
+        staying = kept - named.words
+        found = _best(named, [each for each in said if not staying & each.words]) or _best(named, said)
+        if found:
+            return [(named, each) for each in found]
+    return []
+
+
+def _best(named: _Named, said: Sequence[_Clause]) -> list[_Clause]:
+    ranked = [(named.strength(each), each) for each in said]
+    best = max((strength for strength, _ in ranked), default=(0, 0, 0))
+    return [each for strength, each in ranked if strength == best and best[0]]
 
 
 def _answer(question: Message, before: Sequence[Message]) -> dict[str, list[str]]:

@@ -213,7 +213,7 @@ class Runner:
         if isinstance(error, RuntimeError) and "interpreter shutdown" in str(error):
             self.stop()
         else:
-            self._health.note("background", error, once=True)
+            self._health.note("background", error)
 
     def _wait(self, seconds: float) -> bool:
         """Return whether this is closed, in so many seconds at the latest."""
@@ -352,7 +352,7 @@ def _keep_index(parts: Parts, health: Health, stop: Event, misfit: list[SetupErr
             stop.set()
             return
         except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and it must go on
-            health.note("background", error, once=True)
+            health.note("background", error)
             if stop.wait(_KEEP):
                 return
 
@@ -406,7 +406,7 @@ def _listen(
                 job = worker.claim_one(kind, job_id)
                 report = job and worker.do(job, stopped)
         except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and the job keeps the reason
-            health.note("background", error, once=True)
+            health.note("background", error)
             _settle(worker, stop, policy.poll)
         due = parts.jobs.next_due(kind, job_id)
         return due if due is None or report is not None else max(due, parts.clock() + _BREATH)
@@ -416,7 +416,7 @@ def _listen(
             courier.work(deliver, concurrency=concurrency, policy=policy, stop=stop, alive=listening)
         except RemegraphError as error:
             if again and not told:  # the first failure may be what the jobs at hand have waited out
-                told = health.note("background", error, once=True)
+                told = health.note("background", error)
             again = True
             stop.wait(policy.poll)
 

@@ -104,13 +104,14 @@ class Health:
         if number and not before:
             _log.warning("%s: %d. %s", what, number, warning, extra=event("host.warned", what=what, number=number))
 
-    def note(self, surface: str, error: BaseException, *, once: bool = False) -> bool:
+    def note(self, surface: str, error: BaseException) -> bool:
         """Log a failure that the host is spared, count it, and keep its reason; what a limit refused is told as that.
+
+        An outage of the ledger is told by its first failure alone, until `over`; others are at DEBUG.
 
         Args:
             surface: What failed: recall, capture, background.
             error: Why.
-            once: Whether an outage of the ledger is told by its first failure alone, until `over`; others are at DEBUG.
 
         Returns:
             Whether it was told.
@@ -128,7 +129,7 @@ class Health:
         with self._lock:
             self._counts[f"{surface}_failures"] += 1
             self._reasons[f"{surface}_failure"] = reason
-            outage = once and isinstance(error, LedgerUnavailableError)
+            outage = isinstance(error, LedgerUnavailableError)
             told = not (outage and self._away)
             self._away = self._away or outage
         where = f" at:\n{''.join(format_tb(error.__traceback__))}" if defect else ""
@@ -182,6 +183,9 @@ class _Parts(Protocol):
 
 
 class _Context(Protocol):
+    @property
+    def health(self) -> Health: ...
+
     def parts(self) -> _Parts: ...
 
 
@@ -238,11 +242,16 @@ def aobserved(
 
 @contextmanager
 def _operation(verbs: _Verbs, operation: str) -> Iterator[Callable[[object], None]]:
-    telemetry = verbs._context.parts().telemetry  # noqa: SLF001 - as the verbs themselves ask for them
+    context = verbs._context  # noqa: SLF001 - as the verbs themselves ask for it
+    telemetry = context.parts().telemetry
     began = time.perf_counter()
     with telemetry.operation(operation) as told:
 
         def tell(result: object) -> None:
+            if isinstance(result, AddReceipt | Recall | SummaryReport) or (
+                isinstance(result, Captured) and result.added
+            ):
+                context.health.over()  # none of these is made without the ledger
             told.update(_figures(result))
             for missed in _missed(result):
                 telemetry.count("remegraph.degraded", 1, operation=operation, missed=missed)

@@ -172,10 +172,7 @@ class Eraser:
         Raises:
             SetupError: The ledger cannot be used; repeat.
         """
-        query = select(erasures.c.body).where(erasures.c.stage == "done").order_by(erasures.c.id)
-        with self._database.read() as connection:
-            done = [Erasure.from_json(body) for body in connection.execute(query).scalars()]
-        without = [each for each in done if not each.rewritten]
+        without = [each for each in self.receipts() if each.stage == "done" and not each.rewritten]
         if not without:
             return ()
         not_rewritten = self._database.shred(full=True)

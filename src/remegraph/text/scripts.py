@@ -16,6 +16,7 @@ __all__ = [
     "HAN",
     "folded",
     "has_cjk",
+    "has_han",
     "has_kana_or_hangul",
     "language_of",
     "number",
@@ -45,13 +46,18 @@ _CHARACTERS_PER_WORD = 1.6
 
 def simplified(text: str) -> str:
     """Return a text with common Traditional Chinese characters as simplified ones, one for one: places stay as they are."""
-    return text.translate(_simpler()) if _HAN_CHARACTER.search(text) else text
+    return text.translate(_simpler()) if has_han(text) else text
 
 
 @cache
 def _simpler() -> dict[int, int]:
     pairs = listed("traditional.txt").replace("\n", "")
     return str.maketrans(pairs[::2], pairs[1::2])
+
+
+def has_han(text: str) -> bool:
+    """Return whether `text` holds a Han character."""
+    return _HAN_CHARACTER.search(text) is not None
 
 
 def has_cjk(text: str) -> bool:

@@ -15,7 +15,7 @@ from remegraph.text.scripts import HAN, number, simplified, spoken
 from remegraph.text.terms import without_dates
 from remegraph.text.tokens import query_tokens, tokenize
 
-__all__ = ["Telltales", "capitalizes_nouns", "echo", "has_han", "values"]
+__all__ = ["Telltales", "capitalizes_nouns", "echo", "values"]
 
 
 _DIGITS = 4
@@ -125,11 +125,6 @@ class Telltales:
     @cached_property
     def _known(self) -> frozenset[str]:
         return frozenset(token for name in self.names for token in (*_words(name), *tokenize(name)))
-
-
-def has_han(text: str) -> bool:
-    """Return whether a text holds a Chinese character."""
-    return _RUN.search(text) is not None
 
 
 def capitalizes_nouns(text: str) -> bool:

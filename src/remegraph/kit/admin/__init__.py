@@ -316,7 +316,7 @@ class Admin(Facade):
 
     aresume = twin(resume)
 
-    def receipts(self, erasure_id: str | None = None) -> tuple[Erasure, ...]:
+    def receipts(self, erasure_id: str = "") -> tuple[Erasure, ...]:
         """Return the receipts of erasures, the newest first: the ledger keeps them, without a name of what was erased.
 
         Args:
@@ -328,8 +328,8 @@ class Admin(Facade):
         Raises:
             NotFoundError: There is none of this id.
         """
-        check_text(erasure_id=erasure_id or "any")
-        found = self._parts().eraser.receipts(erasure_id or "")
+        check_text(erasure_id=erasure_id)
+        found = self._parts().eraser.receipts(erasure_id)
         if erasure_id and not found:
             raise NotFoundError(f"There is no receipt {erasure_id!r} here.", "List all of them: kit.admin.receipts().")
         return found
