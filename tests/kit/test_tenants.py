@@ -26,6 +26,7 @@ from remegraph.errors import (
 )
 from remegraph.failpoints import listen
 from remegraph.kit import OpenOptions
+from remegraph.ledger.rows import counts
 from remegraph.models import ChangeSet, MemoryChange, Progress, Subject, Tenant
 from remegraph.settings import CapturePolicy, LimitPolicy, Limits
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel, SequentialIds
@@ -69,6 +70,11 @@ def opened(ledger_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> O
 
 def tell(kit: MemoryKit, text: str = FISH, scope: Scope = EVA, **fields: Any) -> None:
     kit.add_messages([said(text, name=scope.user, **fields)], scope=scope)
+
+
+def places(kit: MemoryKit) -> int:
+    with kit.context.parts().archive.database.read() as connection:
+        return counts(connection)["partitions"]
 
 
 SCRIPT = {
@@ -322,6 +328,49 @@ def test_what_a_limit_refuses_in_one_process_another_one_reports_while_both_go_o
         with pytest.raises(RateLimitError):
             tell(service)
     until(lambda: command.admin.usage("acme", since=NOON).total.refused == 3)
+
+
+def test_whoever_is_refused_is_counted_and_names_that_were_made_up_fill_no_ledger(opened: Open) -> None:
+    """The log has each refusal, so the report must; and who is refused can call themselves anything, a thousand times."""
+    kit = opened(tenant=Limits(messages_per_minute=1))
+    tell(kit)
+    before = places(kit)
+    refused = [EVA, EVA.evolve(agent="rosa"), TOM, *(TOM.evolve(user=f"stranger {n}") for n in range(9))]
+    for scope in refused:
+        with pytest.raises(RateLimitError):
+            tell(kit, scope=scope)
+    found = kit.admin.usage("acme", since=NOON)
+    assert {each.user: each.refused for each in found.users} == {None: 10, "eva": 2}
+    assert found.total.refused == len(refused)
+    assert places(kit) == before + 1, "one of the tenant"
+    clock_of(kit).move(timedelta(minutes=1))
+    tell(kit, scope=TOM)
+    with pytest.raises(RateLimitError):
+        tell(kit, scope=TOM)
+    found = kit.admin.usage("acme", since=NOON)
+    assert {each.user: each.refused for each in found.users} == {None: 10, "eva": 2, "tom": 1}
+    assert healthy(kit)
+    kit.admin.erase(Tenant(tenant="acme"))
+    with pytest.raises(RateLimitError):
+        tell(kit, scope=TOM)  # remembered until the minute is over
+    assert kit.admin.usage("acme", since=NOON).users == ()
+    assert kit.admin.tenants() == ()
+
+
+def test_a_call_of_a_model_that_outlives_its_person_is_on_the_bill_of_the_tenant(opened: Open) -> None:
+    """The provider bills for it, whoever was erased meanwhile."""
+
+    def erased_meanwhile(_: ModelCall) -> Any:
+        kit.admin.erase(Subject(tenant="acme", user="eva"))
+        return SCRIPT["DigestAnswer"]
+
+    kit = opened({"DigestAnswer": erased_meanwhile, "ProposalAnswer": SCRIPT["ProposalAnswer"]})
+    tell(kit)
+    tell(kit, "I row.", TOM)
+    with pytest.raises(NotFoundError):
+        kit.summarize(scope=EVA, close=True)
+    calls = {each.user: each.calls for each in kit.admin.usage("acme", since=NOON).users}
+    assert calls == {None: 2, "tom": 0}
 
 
 def test_refusals_that_cannot_be_written_now_are_written_later(opened: Open) -> None:

@@ -6,19 +6,20 @@ for each block. So a limit costs one indexed read, and none where none is set.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from functools import cache
 from threading import Lock, Timer
 from typing import Any
 
-from sqlalchemy import Select, Subquery, Table, bindparam, func, select
+from sqlalchemy import Connection, Select, Subquery, Table, bindparam, func, select
 
 from remegraph.errors import LimitError, RateLimitError
 from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.database import Database
-from remegraph.ledger.rows import day_of, from_micros, micros, minute_of, upsert
+from remegraph.ledger.rows import chunks, day_of, from_micros, micros, minute_of, upsert
 from remegraph.ledger.schema import attachments, memories, messages, partitions, threads, usage
 from remegraph.models import (
     LIVE,
@@ -144,7 +145,7 @@ class Tenants:
     # --------------------------------------------------------------------------------------------- usage
 
     def book(self, place: Partition, calls: Sequence[CallRecord]) -> None:
-        """Add calls of chat models to what a partition has used today, if it is there."""
+        """Add calls of chat models to what has been used today."""
         if not calls:
             return
         spent = {
@@ -152,7 +153,7 @@ class Tenants:
             "input_tokens": sum(call.input_tokens for call in calls),
             "output_tokens": sum(call.output_tokens for call in calls),
         }
-        self._add([(place, {"day": day_of(micros(self._clock())), **spent, "refused": 0})])
+        self._add({(place, day_of(micros(self._clock()))): {**spent, "refused": 0}})
 
     def written_by(self, write: Callable[[], None]) -> None:
         """Say what is called in the background to write refusals down: `flush`, and whatever tells of its failures."""
@@ -168,21 +169,23 @@ class Tenants:
             if writer is not None:
                 writer.cancel()
             try:
-                self._add([(place, {"day": day, **none, "refused": count}) for (place, day), count in refusals.items()])
+                self._add({key: {**none, "refused": count} for key, count in refusals.items()})
             except BaseException:
                 with self._lock:
                     self._refusals.update(refusals)
                 raise
 
-    def _add(self, used: Sequence[tuple[Partition, Mapping[str, int]]]) -> None:
+    def _add(self, used: Mapping[tuple[Partition, int], Mapping[str, int]]) -> None:
+        """Add what was used of partitions on days."""
         if not used:
             return
         with self._database.write(derived=True) as connection:
-            numbers = {
-                place: key
-                for key, place in partition_rows.known(connection, [place for place, _ in used], fresh=True).items()
-            }
-            rows = [{"partition_id": numbers[place], **counts} for place, counts in used if place in numbers]
+            numbers = _counted_at(connection, {place for place, _ in used})
+            sums = defaultdict[tuple[int, int], Counter[str]](Counter)
+            for (place, day), counts in used.items():
+                if place in numbers:
+                    sums[numbers[place], day].update(counts)
+            rows = [{"partition_id": number, "day": day, **sums[number, day]} for number, day in sorted(sums)]
             if rows:
                 statement = upsert(connection.dialect.name, usage)
                 more = {
@@ -249,6 +252,39 @@ class Tenants:
         )
         with self._database.read() as connection:
             return [row._asdict() for row in connection.execute(query)]
+
+
+def _counted_at(connection: Connection, places: AbstractSet[Partition]) -> dict[Partition, int]:
+    """Return by which partition each is counted: itself; else another of its user; else that of the tenant as a whole.
+
+    Nothing is counted of a tenant that is not there. Only the last is created where it is missing, one for each tenant:
+    who is refused may have made their name up, and a row for each would fill the ledger.
+    """
+    known = partition_rows.known(connection, places, fresh=True)
+    found = {place: number for number, place in known.items()}
+    left = defaultdict[str, set[Partition]](set)
+    for place in places - found.keys():
+        left[place.tenant].add(place)
+    for tenant, those in left.items():
+        own = _first_of_users(connection, tenant, {place.user for place in those if place.user is not None})
+        found |= {place: own[place.user] for place in those if place.user in own}
+        strangers, there = those - found.keys(), select(partitions.c.id).where(partitions.c.tenant == tenant).limit(1)
+        if strangers and connection.execute(there).first():
+            whole = Partition(tenant=tenant)
+            found |= dict.fromkeys(strangers, partition_rows.ensure(connection, [whole])[whole])
+    return found
+
+
+def _first_of_users(connection: Connection, tenant: str, users: Collection[str]) -> dict[str | None, int]:
+    """Return the first partition of each user of a tenant that has one."""
+    found: dict[str | None, int] = {}
+    for some in chunks(sorted(users)):
+        here = (partitions.c.tenant == tenant, partitions.c.user.in_(some))
+        query = (
+            select(partitions.c.user, func.min(partitions.c.id).label("first")).where(*here).group_by(partitions.c.user)
+        )
+        found |= {row.user: row.first for row in connection.execute(query)}
+    return found
 
 
 def _holdings(tenant: str | None) -> Subquery:

@@ -294,7 +294,9 @@ class ThreadHoldings(Record):
 class UserUsage(Record):
     """What a user has used since some time."""
 
-    user: str | None = Field(description="The user; none: what belongs to no user.")
+    user: str | None = Field(
+        description="The user; none: what belongs to no user, or to one of whom nothing is recorded."
+    )
     messages: int = Field(ge=0, description="Messages that were recorded, and are still there.")
     message_bytes: int = Field(ge=0, description="Their bytes, with attachments.")
     calls: int = Field(ge=0, description="Calls of chat models, since the beginning of that day.")
