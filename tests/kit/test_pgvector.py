@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -169,7 +170,7 @@ def test_settings_that_name_another_index_are_told_from_outside_and_migrate_noth
         assert (finding.check, finding.severity) == ("index", "error")
         assert found.problem == str(refused.value) == f"{finding.what} {finding.cure}"
         assert found.problem.startswith("The index of the ledger is pgvector, and these settings name chroma. Set ")
-        assert migrate(wrong).changes_index
+        assert (migrate(wrong).changes_index, migrate(wrong).problem) == (True, found.problem)
         assert held(postgres_url) == EACH * len(FACTS), "nothing was changed"
     monkeypatch.setenv("REMEGRAPH_LEDGER_URL", postgres_url)
     monkeypatch.setenv("REMEGRAPH_INDEX", "chroma")
@@ -177,7 +178,12 @@ def test_settings_that_name_another_index_are_told_from_outside_and_migrate_noth
     command = ["migrate", "--apply"]
     told = CliRunner().invoke(app, command)
     assert (told.exit_code, "Set REMEGRAPH_INDEX=pgvector" in " ".join(told.stderr.split())) == (1, True)
-    assert "migrate --apply --change-index." in " ".join(CliRunner().invoke(app, ["migrate"]).stdout.split())
+    planned = " ".join(CliRunner().invoke(app, ["migrate"]).stdout.split())
+    problem = probes.health(wrongly[0]).problem
+    assert planned.startswith(f"{problem} The ledger has schema"), "what is wrong, before what would be done"
+    assert "from pgvector to chroma: changes the index" in planned, "which is more than to add"
+    assert planned.endswith("If these settings are right, do it: remegraph migrate --apply --change-index.")
+    assert json.loads(CliRunner().invoke(app, ["migrate", "--json"]).stdout)["problem"] == problem
     assert held(postgres_url) == EACH * len(FACTS)
     assert CliRunner().invoke(app, [*command, "--change-index"]).exit_code == 0
     assert held(postgres_url) == 0

@@ -93,7 +93,8 @@ def migrate(
     settings = Settings.from_env()
     settings = settings if session.home is None else settings.evolve(home=session.home)
     found = brought_up_to_date(settings, apply=apply, change_index=change_index)
-    session.show({**found.model_dump(mode="json"), "rolling": found.rolling}, *_migration(found))
+    judged = {"rolling": found.rolling, "changes_index": found.changes_index}
+    session.show({**found.model_dump(mode="json"), **judged}, *_migration(found))
 
 
 @of_home(admin)
@@ -434,14 +435,21 @@ def _migration(found: models.Migration) -> Views:
         how = "Processes of the release before may go on meanwhile."
     else:
         how = "Stop all processes of earlier releases first."
+    do = "If these settings are right, do it" if found.changes_index else "Do it"
     options = "--apply --change-index" if found.changes_index else "--apply"
-    done = "It is done." if found.applied else f"{how} Do it: remegraph migrate {options}."
+    done = "It is done." if found.applied else f"{how} {do}: remegraph migrate {options}."
+    kinds = {True: "adds only", False: "this release and later"}
     return (
+        *lines([found.problem] if found.changes_index and not found.applied else []),
         Text(f"The ledger {'had' if found.applied else 'has'} {has}; this release needs {found.needed}."),
         *table(
             found.steps,
             ("!schema", "what it does", "for"),
-            lambda each: (each.revision, each.what, "adds only" if each.adds_only else "this release and later"),
+            lambda each: (
+                each.revision,
+                each.what,
+                "changes the index" if found.changes_index and each.revision == "index" else kinds[each.adds_only],
+            ),
             whole=True,
         ),
         Text(done, style="bold"),

@@ -399,9 +399,14 @@ class Migration(Record):
     needed: str = Field(description="The schema of this release.")
     steps: tuple[MigrationStep, ...] = Field(description="The changes, in order.")
     applied: bool = Field(description="Whether they were made.")
-    changes_index: bool = Field(
-        default=False, description="Whether the ledger has another index than the settings name, and changes over."
+    problem: str = Field(
+        default="", description="What is wrong where the ledger has another index than the settings name, and the cure."
     )
+
+    @property
+    def changes_index(self) -> bool:
+        """Whether the ledger has another index than the settings name, and changes over."""
+        return self.problem != ""
 
     @property
     def rolling(self) -> bool:

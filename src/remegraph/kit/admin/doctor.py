@@ -279,7 +279,7 @@ def migrate(settings: Settings, *, apply: bool = False, change_index: bool = Fal
         needed=migrations.HEAD,
         steps=tuple(steps),
         applied=apply,
-        changes_index=wrong is not None,
+        problem=str(wrong or ""),
     )
 
 
