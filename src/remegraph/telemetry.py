@@ -101,12 +101,16 @@ METRICS: Mapping[str, Metric] = {
         "gauge", "{thread}", "Conversations of which this process could not record a turn yet."
     ),
     "remegraph.blocks.pending": Metric("gauge", "{block}", "Blocks that wait to be summarised."),
+    "remegraph.blocks.failed": Metric(
+        "gauge", "{block}", "Blocks of which a topic or all failed, and is not tried again by itself."
+    ),
 }
 
 EVENTS: Mapping[str, str] = {
     "remegraph.access.answered": "A server answered a caller, known by the digest of the token.",
     "remegraph.access.refused": "A server refused a caller, known by the digest of the token; also who showed none.",
     "remegraph.access.tokens": "The tokens of a server were read again; where they cannot be, those before hold.",
+    "remegraph.block.failed": "Blocks could not be learned, or not all of them; that is not tried again by itself.",
     "remegraph.gauge.silent": "A gauge is not told, as the ledger does not answer.",
     "remegraph.operation.done": "An operation ended, with its figures and its seconds.",
     "remegraph.host.spared": "Recall, capture or background work failed, and the host goes on.",

@@ -238,6 +238,24 @@ def test_a_failed_topic_is_retried_alone(tmp_path: Path) -> None:
         assert contents(kit) == {"Bob plays chess.", "Ann loves hiking."}
 
 
+@pytest.mark.requirement("X2")
+def test_an_operator_sees_that_something_of_a_block_failed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It is not tried again by itself, and no job waits: without a figure and a line nobody would know."""
+    steps = script(
+        DigestAnswer=digest("personal:Ann"),
+        ProposalAnswer=by_topic({"personal:Ann": [refusal(), refusal(), proposal(HIKES)]}),
+    )
+    with open_kit(tmp_path, steps, reviser="rules") as kit:
+        kit.add_messages([said("I love hiking in the hills.")], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+        lines = [each for each in caplog.records if getattr(each, "event.name", "") == "remegraph.block.failed"]
+        assert [line.getMessage().partition(".")[0] for line in lines] == ["1 of 1 blocks were not learned, or not all of them"]
+        assert kit.admin.stats()["blocks_failed"] == 1
+
+        kit.work.retry(scope=ANN)
+        assert kit.admin.stats()["blocks_failed"] == 0
+
+
 @pytest.mark.requirement("X3")
 def test_a_block_waits_while_the_model_is_down(tmp_path: Path) -> None:
     """An outage costs time, not memories."""

@@ -303,6 +303,7 @@ def gauges(archive: Archive, projection: VectorProjection, jobs: JobQueue, recip
         "remegraph.queue.age": lambda: {"": int(jobs.depth().overdue_seconds)},
         "remegraph.queue.foreign": lambda: {"": jobs.depth().foreign},
         "remegraph.blocks.pending": lambda: {"": archive.pending(recipe)},
+        "remegraph.blocks.failed": lambda: {"": archive.failed(recipe)},
     }
 
 

@@ -7,6 +7,7 @@ the verbs drive it with `invoke` or `ainvoke`.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -22,17 +23,20 @@ from remegraph.engine.summary_tasks import Meter, OwnerRules
 from remegraph.errors import WITHOUT_VECTORS, BudgetExceededError, CancelledError, InputError, RemegraphError
 from remegraph.kit.background import at_once, serve
 from remegraph.kit.components import Parts
-from remegraph.kit.context import Context, Facade, twin
+from remegraph.kit.facade import Context, Facade, twin
 from remegraph.kit.health import aobserved, observed
 from remegraph.kit.validation import check_choices, check_numbers, check_text, required
 from remegraph.kit.worker import CUT, KIND, REREAD, UPKEEP, Cancel, Done, OnProgress, Worker, drain
 from remegraph.models import LIVE, Budget, CallRecord, Progress, Scope, SummaryReport, Usage, Work, WorkState
+from remegraph.telemetry import event
 from remegraph.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from remegraph.kit.worker import Duty, Turn
 
 __all__ = ["Summarization", "Worklist"]
+
+_log = logging.getLogger(__name__)
 
 Loop = Generator[SummarizerInput, BlockOutcome, SummaryReport]
 _Outcome = BlockOutcome | RemegraphError
@@ -380,6 +384,10 @@ class _Tally:
         except WITHOUT_VECTORS as error:  # the ledger has it; the index follows at the next sync
             degraded = (f"vectors: {error}",)
         open_work = parts.archive.work([partition], states=["pending", "failed", "review"], recipe=recipe)
+        failed = {work.block_id for work in open_work if work.state == "failed"} & set(self.blocks)
+        if failed:
+            told = "%d of %d blocks were not learned, or not all of them. `remegraph doctor` says why, `remegraph work retry` tries again."
+            _log.warning(told, len(failed), len(self.blocks), extra=event("block.failed"))
         return SummaryReport(
             blocks=tuple(dict.fromkeys(self.blocks)),
             memory_ids=tuple(dict.fromkeys(self.memory_ids)),

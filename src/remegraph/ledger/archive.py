@@ -471,6 +471,11 @@ class Archive(UsageLog):
             numbers = None if partitions is None else list(partition_rows.known(connection, partitions))
             return jobs.pending(connection, recipe, numbers)
 
+    def failed(self, recipe: str) -> int:
+        """Return of how many blocks something failed, until it is tried again, in all partitions."""
+        with self.database.read() as connection:
+            return jobs.failed(connection, recipe)
+
     def blocks(
         self,
         partitions: Sequence[Partition],

@@ -56,6 +56,7 @@ __all__ = [
     "check_open",
     "claimable",
     "enqueue",
+    "failed",
     "pending",
     "read_work",
     "set_work",
@@ -544,6 +545,12 @@ def pending(connection: Connection, recipe: str, partition_ids: Sequence[int] | 
     if partition_ids is not None:
         query = query.where(work.c.partition_id.in_(partition_ids))
     return connection.execute(query).scalar_one()
+
+
+def failed(connection: Connection, recipe: str) -> int:
+    """Return of how many blocks something failed in a way of summarising, in all partitions."""
+    blocks = select(work.c.partition_id, work.c.block_id).where(work.c.state == "failed", work.c.recipe == recipe)
+    return connection.execute(select(func.count()).select_from(blocks.distinct().subquery())).scalar_one()
 
 
 def _label(block_id: str) -> tuple[str, int, str]:

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from remegraph.errors import BackupError, InputError, NotFoundError, SetupError
 from remegraph.kit.admin.examination import CHECKS, compared, many, mended, requeue, seen
 from remegraph.kit.admin.export import export
-from remegraph.kit.context import Facade, twin
+from remegraph.kit.facade import Facade, twin
 from remegraph.kit.governance import heads_of
 from remegraph.kit.health import INDEX_SECONDS, LEDGER_SECONDS, answered, queue_of
 from remegraph.kit.validation import File, check_choice, check_text, required
@@ -140,6 +140,7 @@ class Admin(Facade):
             **{f"jobs_{state}": jobs[state] for state in get_args(JobState)},
             "erasures_unfinished": len(parts.eraser.unfinished()),
             "blocks_pending": parts.archive.pending(self._settings.summary.recipe),
+            "blocks_failed": parts.archive.failed(self._settings.summary.recipe),
             **self._context.health.stats(),
             "threads_unrecorded": len(self.unrecorded()),
             **{"model" if agent is None else f"model:{agent}": name for agent, name in parts.thinkers.names().items()},
