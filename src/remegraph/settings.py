@@ -1,4 +1,7 @@
-"""Frozen policies, and the one place that reads the environment and the settings file."""
+"""Frozen policies, and the one place that reads them from the environment and the settings file.
+
+Only the token of an MCP server and the options of commands are read elsewhere, in `cli`.
+"""
 
 from __future__ import annotations
 

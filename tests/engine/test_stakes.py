@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remegraph.engine.retrieval.supplement import ANYTHING, ENOUGH, asked_of_index, at_stake, bears_on, subjects
+from remegraph.engine.retrieval.at_stake import ANYTHING, ENOUGH, asked_of_index, at_stake, bears_on, subjects
 
 
 @pytest.mark.parametrize(

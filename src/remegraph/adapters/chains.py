@@ -19,7 +19,7 @@ from remegraph.adapters.scopes import ScopeSource, asked_now, check_surface, mem
 from remegraph.engine.retrieval.context import source_of
 from remegraph.importers.messages import to_langchain_dict
 from remegraph.kit import MemoryKit
-from remegraph.kit.context import twin
+from remegraph.kit.facade import twin
 from remegraph.kit.validation import check_choice, check_numbers
 from remegraph.models import Depth, Hit, InjectionLayer, Scope
 

@@ -44,7 +44,7 @@ from remegraph.engine.frame import RECALLED, said_in, selected, shown_records
 from remegraph.errors import LimitError, RemegraphError
 from remegraph.importers.views import View
 from remegraph.kit import MemoryKit
-from remegraph.kit.context import twin
+from remegraph.kit.facade import twin
 from remegraph.models import Injection, Recall, Scope
 from remegraph.settings import RetrievalPolicy
 from remegraph.text.tokens import estimate_tokens

@@ -33,7 +33,7 @@ from remegraph.adapters.notes import person_speaks_last, replaced
 from remegraph.adapters.scopes import MemoryMode, ScopeSource
 from remegraph.errors import InputError
 from remegraph.kit import MemoryKit
-from remegraph.kit.context import ALONE, twin
+from remegraph.kit.facade import ALONE, twin
 from remegraph.models import Scope
 
 __all__ = ["Recalled", "capture_node", "memory_node", "recall_node", "until_answered", "with_memory"]

@@ -15,7 +15,7 @@ from remegraph.adapters.scopes import ScopeSource
 from remegraph.engine.frame import framed, vouched
 from remegraph.errors import InputError
 from remegraph.kit import MemoryKit
-from remegraph.kit.context import twin
+from remegraph.kit.facade import twin
 from remegraph.models import Archaeology, Conflict, Decision, Explanation, Find, Memory, SaveResult, Scope, VersionNote
 
 __all__ = ["conflict_tools", "history_tools", "settle"]

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from remegraph.errors import InputError, NotFoundError
 from remegraph.kit import MemoryKit, SaveOptions
-from remegraph.kit.context import twin
+from remegraph.kit.facade import twin
 from remegraph.kit.validation import required
 from remegraph.mek.items import read_item
 from remegraph.models import (

@@ -19,7 +19,7 @@ from remegraph.adapters.review_tools import settle
 from remegraph.adapters.scopes import MemoryMode, ScopeSource, asked_now, run_id, thread_of
 from remegraph.engine.frame import framed, vouched
 from remegraph.kit import MemoryKit, SaveOptions
-from remegraph.kit.context import twin
+from remegraph.kit.facade import twin
 from remegraph.kit.validation import check_choice
 from remegraph.models import (
     Conflict,

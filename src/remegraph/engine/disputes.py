@@ -1,4 +1,4 @@
-"""Disputes (G7): each change is compared with what is known, by words, slot and time, never by likeness.
+"""Supersedes or disputes (G7): each change is compared with what is known, by words, slot and time, never by likeness.
 
 Only here are conflicts settled without a model or a person, for every kind of write. A later value
 of a slot replaces the earlier one of the same source; what else is at odds is kept, marked and linked, not resolved (K4).

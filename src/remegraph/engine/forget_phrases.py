@@ -1,6 +1,6 @@
 """Requests to forget: how they are recognised, and what of a talk they name.
 
-Phrases flag the plain forms of a request, in seven languages and scripts (data/requests.toml). A match only withholds the
+Phrases flag the plain forms of a request, in six languages, Traditional characters included (data/requests.toml). A match only withholds the
 words until someone has decided. Most requests are worded otherwise; those the model
 that reads the block names, in whatever language. Words in quotes were said by others.
 

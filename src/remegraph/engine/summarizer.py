@@ -29,7 +29,7 @@ from remegraph.engine.perception import Perceiver, attended, attention, citing, 
 from remegraph.engine.proposals import ProposalKey, create_sub_agent, newest_of
 from remegraph.engine.retrieval.search import Searcher
 from remegraph.engine.routes import home, resolve, shelves_for
-from remegraph.engine.screen import FAILED, Draft, Passed, screened, unmissed, unreasoned
+from remegraph.engine.owner_rules import FAILED, Draft, Passed, screened, unmissed, unreasoned
 from remegraph.engine.slices import before, cut, overlap, readable
 from remegraph.engine.summary_tasks import (
     Digest,

@@ -14,7 +14,7 @@ from remegraph.importers.attachments import Intake
 from remegraph.importers.messages import MessageLike, listed, timed, to_messages
 from remegraph.importers.turns import Course, News, Turns
 from remegraph.importers.views import Judge, View, placed
-from remegraph.kit.context import Context, Facade, settled
+from remegraph.kit.facade import Context, Facade, settled
 from remegraph.kit.health import observed
 from remegraph.kit.validation import actor_of, check_text, here, required, zone
 from remegraph.kit.worker import CUT, KIND, UPKEEP

@@ -12,7 +12,7 @@ from remegraph.engine.retrieval.hits import still_said, told_by
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.governance.decisions import Resolution, check, find, listed, resolve
 from remegraph.governance.versions import difference, dig, dug, known, restore
-from remegraph.kit.context import Context, Facade, stream, twin
+from remegraph.kit.facade import Context, Facade, stream, twin
 from remegraph.kit.validation import (
     File,
     actor_of,

@@ -27,7 +27,7 @@ from remegraph.kit.admin import Admin
 from remegraph.kit.background import Reindexing
 from remegraph.kit.capture import Capture
 from remegraph.kit.components import OpenOptions, Parts, open_parts
-from remegraph.kit.context import Context, twin
+from remegraph.kit.facade import Context, twin
 from remegraph.kit.governance import Conflicts, Governance, restored
 from remegraph.kit.items import Items
 from remegraph.kit.knowledge import Imports, Knowledge

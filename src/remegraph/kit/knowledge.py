@@ -17,7 +17,7 @@ from remegraph.engine.routes import home
 from remegraph.errors import CancelledError, ErasedError, InputError, ScopeError
 from remegraph.governance import decisions
 from remegraph.importers.memories import Importing, read_langmem, read_mem0, read_values, store_items
-from remegraph.kit.context import ALONE, Context, Facade, twin
+from remegraph.kit.facade import ALONE, Context, Facade, twin
 from remegraph.kit.packs import key_list
 from remegraph.kit.recall import Asked, Recalls
 from remegraph.kit.validation import File, actor_of, check_text, library, path_of, required, zone

@@ -11,7 +11,7 @@ from remegraph.engine.redaction import Cleaner
 from remegraph.engine.routes import home
 from remegraph.errors import CancelledError, ConflictError, InputError, MessageChangedError, NotFoundError, PackError
 from remegraph.files import alone
-from remegraph.kit.context import Facade, twin
+from remegraph.kit.facade import Facade, twin
 from remegraph.kit.validation import File, actor_of, check_numbers, check_text, path_of, required, topic_of
 from remegraph.mek.generalization import known
 from remegraph.mek.items import TrustStore

@@ -14,7 +14,7 @@ from remegraph.engine.retrieval.hits import memory_hit
 from remegraph.errors import InputError
 from remegraph.governance.injection import CAPS, core_rules, known_names, layered, read_workspace, scope_rules, triggers
 from remegraph.governance.versions import promote
-from remegraph.kit.context import Context, Facade, twin
+from remegraph.kit.facade import Context, Facade, twin
 from remegraph.kit.health import observed
 from remegraph.kit.validation import actor_of, check_choice, check_numbers, check_text, check_times, required
 from remegraph.models import (

@@ -14,7 +14,7 @@ from remegraph.engine.salience import telling_words
 from remegraph.errors import BudgetExceededError, InputError, ModelUnavailableError, NotFoundError, RateLimitError
 from remegraph.governance.versions import trace
 from remegraph.importers.messages import MessageLike, to_messages
-from remegraph.kit.context import Facade, twin
+from remegraph.kit.facade import Facade, twin
 from remegraph.kit.health import observed
 from remegraph.kit.sources import metadata
 from remegraph.kit.validation import actor_of, check_numbers, check_text, check_times, required

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from remegraph.engine.disputes import repeated
 from remegraph.errors import InputError
 from remegraph.governance.consensus import Consensus
-from remegraph.kit.context import Facade, twin
+from remegraph.kit.facade import Facade, twin
 from remegraph.kit.validation import acting, check_choice, check_numbers, check_text, check_times, required
 from remegraph.models import GRANTABLE, Endorsement, Grant, Layer, Memory, Proposal, ProposalState, Scope
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from remegraph.engine.summary_tasks import DistilTask
 from remegraph.errors import InputError, NotFoundError, SkillError
-from remegraph.kit.context import Context, Facade, twin
+from remegraph.kit.facade import Context, Facade, twin
 from remegraph.kit.validation import check_numbers, check_text, required
 from remegraph.models import Learned, Memory, Scope, Skill, SkillChoice, SkillFigures, SkillOutcome, ToolCall
 from remegraph.models.skills import planned, read_workflow

@@ -11,7 +11,7 @@ from remegraph.engine.routes import self_topic, topic_graph
 from remegraph.errors import InputError, NotFoundError
 from remegraph.governance.versions import trace
 from remegraph.importers.attachments import restored
-from remegraph.kit.context import Context, Facade, twin
+from remegraph.kit.facade import Context, Facade, twin
 from remegraph.kit.validation import actor_of, check_numbers, check_text, check_times, required
 from remegraph.kit.write_buffers import ReviewBuffer
 from remegraph.ledger.archive import Archive

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from remegraph.engine.retrieval.hits import named
 from remegraph.engine.routes import self_topic
-from remegraph.engine.screen import broken
+from remegraph.engine.owner_rules import broken
 from remegraph.engine.statements import Governed, remember
 from remegraph.engine.summary_tasks import OwnerRules
 from remegraph.engine.writer import MemoryCandidate, MemoryWriter
 from remegraph.errors import InputError, SkillError
 from remegraph.importers.messages import MessageLike, to_messages
-from remegraph.kit.context import Context, Facade, twin
+from remegraph.kit.facade import Context, Facade, twin
 from remegraph.kit.validation import acting, actor_of, check_text, required
 from remegraph.mek.absorption import ItemWriter, candidate
 from remegraph.mek.items import read_item

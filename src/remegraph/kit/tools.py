@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError
-from remegraph.kit.context import Facade, twin
+from remegraph.kit.facade import Facade, twin
 from remegraph.kit.validation import check_numbers, check_text, required
 from remegraph.models import (
     LIVE,

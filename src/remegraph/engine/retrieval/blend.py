@@ -1,8 +1,8 @@
-"""What holds now before what held before, and the other way round where a question asks for the past.
+"""How messages are ranked: by fitted weights (`rank`, `judge`), then what holds now before what held before (`freshen`).
 
 Two statements are rivals where one person made both and the later one says what became of the matter: it says so ("now",
 "instead", "改成") and speaks of what is asked, or it says the same but for a value, or that a thing to do is done.
-Which of them is meant is the question's to say; the order of everything else stays as it is.
+Which of them comes first is the question's to say: one about the past means the earlier. All else keeps its order.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from remegraph.engine.retrieval.blend import Ranked, Said, asks_past, freshened
 from remegraph.engine.retrieval.hits import TRACED, memory_hit, message_hit, reasons
 from remegraph.engine.retrieval.scores import bm25
 from remegraph.engine.retrieval.search import Candidates
-from remegraph.engine.retrieval.supplement import verbatim
+from remegraph.engine.retrieval.at_stake import verbatim
 from remegraph.models import Hit, Link, Memory, Partition, RecallFilter, StoredMessage
 from remegraph.models.standing import confidence
 from remegraph.models.supersession import TELLING, Pair, opposing

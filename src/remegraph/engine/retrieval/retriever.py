@@ -49,7 +49,7 @@ from remegraph.engine.retrieval.hits import (
 from remegraph.engine.retrieval.reranker import Rerankable, Reranker
 from remegraph.engine.retrieval.scores import signs_of_all
 from remegraph.engine.retrieval.search import Candidates, Searcher
-from remegraph.engine.retrieval.supplement import Beside, verbatim
+from remegraph.engine.retrieval.at_stake import Beside, verbatim
 from remegraph.engine.retrieval.topic_agent import Borrower, TopicAgent, heard
 from remegraph.engine.routes import choose, claims_of
 from remegraph.models import (

@@ -1,4 +1,4 @@
-"""Holds what a block taught against the rules of the agent's owner, before anything of it is written.
+"""Rules of the agent's owner: what a block taught is held against them before anything of it is written.
 
 It fails closed: a statement passes only where it was found to. A model that is out leaves the block pending; one
 whose answer cannot be used, failed, for the next try. Reports name rules, and never what broke them.

@@ -1,4 +1,4 @@
-"""What a wrong answer would cost: texts that tell of danger, of law, or of what must not be."""
+"""What is at stake: texts that tell of danger, of law, or of what must not be are shown beside what was found (`Beside`)."""
 
 from __future__ import annotations
 
