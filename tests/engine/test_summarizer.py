@@ -249,7 +249,9 @@ def test_an_operator_sees_that_something_of_a_block_failed(tmp_path: Path, caplo
         kit.add_messages([said("I love hiking in the hills.")], scope=ANN)
         kit.summarize(scope=ANN, close=True)
         lines = [each for each in caplog.records if getattr(each, "event.name", "") == "remegraph.block.failed"]
-        assert [line.getMessage().partition(".")[0] for line in lines] == ["1 of 1 blocks were not learned, or not all of them"]
+        assert [line.getMessage().partition(".")[0] for line in lines] == [
+            "1 of 1 blocks were not learned, or not all of them"
+        ]
         assert kit.admin.stats()["blocks_failed"] == 1
 
         kit.work.retry(scope=ANN)

@@ -25,11 +25,11 @@ from remegraph.engine.change_set import change_set, former, giving_way, inspect,
 from remegraph.engine.disputes import Disputes
 from remegraph.engine.forget_requests import Wish, Wishes, asked_of
 from remegraph.engine.nodes import Body, Think, Update, node
+from remegraph.engine.owner_rules import FAILED, Draft, Passed, screened, unmissed, unreasoned
 from remegraph.engine.perception import Perceiver, attended, attention, citing, language_spoken
 from remegraph.engine.proposals import ProposalKey, create_sub_agent, newest_of
 from remegraph.engine.retrieval.search import Searcher
 from remegraph.engine.routes import home, resolve, shelves_for
-from remegraph.engine.owner_rules import FAILED, Draft, Passed, screened, unmissed, unreasoned
 from remegraph.engine.slices import before, cut, overlap, readable
 from remegraph.engine.summary_tasks import (
     Digest,

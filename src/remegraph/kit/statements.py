@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from remegraph.engine.owner_rules import broken
 from remegraph.engine.retrieval.hits import named
 from remegraph.engine.routes import self_topic
-from remegraph.engine.owner_rules import broken
 from remegraph.engine.statements import Governed, remember
 from remegraph.engine.summary_tasks import OwnerRules
 from remegraph.engine.writer import MemoryCandidate, MemoryWriter

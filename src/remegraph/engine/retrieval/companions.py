@@ -17,11 +17,11 @@ from itertools import islice
 from math import sqrt
 from typing import TYPE_CHECKING
 
+from remegraph.engine.retrieval.at_stake import verbatim
 from remegraph.engine.retrieval.blend import Ranked, Said, asks_past, freshened
 from remegraph.engine.retrieval.hits import TRACED, memory_hit, message_hit, reasons
 from remegraph.engine.retrieval.scores import bm25
 from remegraph.engine.retrieval.search import Candidates
-from remegraph.engine.retrieval.at_stake import verbatim
 from remegraph.models import Hit, Link, Memory, Partition, RecallFilter, StoredMessage
 from remegraph.models.standing import confidence
 from remegraph.models.supersession import TELLING, Pair, opposing

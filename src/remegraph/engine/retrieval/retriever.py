@@ -24,6 +24,7 @@ from langgraph.types import Send
 
 from remegraph.engine.nodes import Update
 from remegraph.engine.retrieval import companions
+from remegraph.engine.retrieval.at_stake import Beside, verbatim
 from remegraph.engine.retrieval.blend import Placed, Ranked, Weights, asks_past, default_weights, freshen, judge, rank
 from remegraph.engine.retrieval.companions import with_tagged
 from remegraph.engine.retrieval.context import assemble, fair, in_turn
@@ -49,7 +50,6 @@ from remegraph.engine.retrieval.hits import (
 from remegraph.engine.retrieval.reranker import Rerankable, Reranker
 from remegraph.engine.retrieval.scores import signs_of_all
 from remegraph.engine.retrieval.search import Candidates, Searcher
-from remegraph.engine.retrieval.at_stake import Beside, verbatim
 from remegraph.engine.retrieval.topic_agent import Borrower, TopicAgent, heard
 from remegraph.engine.routes import choose, claims_of
 from remegraph.models import (
