@@ -205,3 +205,18 @@ def test_every_variable_that_is_read_and_every_file_of_a_secret_is_in_the_one_ta
     assert named == {f"REMEGRAPH_{name}" for name in _VARIABLES}
     for name in (*named, "OPENAI_API_KEY", "PGPASSFILE", "?password_file=", KEY_FILE, "--tokens"):
         assert any(name in row.split(" | ")[0] + row.split(" | ")[2] for row in rows), name
+
+
+def test_no_model_and_no_embedder_can_be_said_where_there_is_no_none() -> None:
+    """With a key of OpenAI at hand for something else, a worker without a model is told so by a variable or a file."""
+    env = {"OPENAI_API_KEY": "sk", "REMEGRAPH_MODEL": "none", "REMEGRAPH_EMBEDDER": "none"}
+    assert (Settings.from_env(env).model, Settings.from_env(env).embedder) == (None, None)
+    assert Settings(model="none").model is None
+
+
+def test_a_value_within_a_variable_is_told_as_of_the_variable(tmp_path: Path) -> None:
+    """The file beside it is right, and is not to be searched."""
+    path = tmp_path / "remegraph.toml"
+    path.write_text("index = 'chroma'\n", encoding="utf-8")
+    with pytest.raises(SetupError, match="REMEGRAPH_REDACT cannot be used"):
+        Settings.from_env({"REMEGRAPH_SETTINGS": str(path), "REMEGRAPH_REDACT": "emial"})

@@ -267,7 +267,7 @@ class ModelUnavailableError(ModelError):
     """The model did not answer."""
 
     retryable = True
-    cure = "Nothing is lost: the block stays pending. Run summarize() again when the model is back."
+    cure = "Nothing is lost: the block stays pending. Workers try it again by themselves; else run summarize() when the model is back."
 
 
 class DimensionError(ModelError):

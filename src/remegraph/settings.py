@@ -594,8 +594,12 @@ class Settings(_Policy):
         description="Whether whoever opens an earlier ledger brings its schema up to date; never: it is refused until "
         "`remegraph migrate --apply`.",
     )
-    model: str | None = Field(default=None, description="Chat model as provider:model; none: extractive mode.")
-    embedder: str | None = Field(default=None, description="Embedder as provider:model; none: hashed n-grams.")
+    model: str | None = Field(
+        default=None, description="Chat model as provider:model; without one, or with `none` as text, extractive mode."
+    )
+    embedder: str | None = Field(
+        default=None, description="Embedder as provider:model; without one, or with `none` as text, hashed n-grams."
+    )
     journal_key: str | None = Field(
         default=None,
         min_length=16,
@@ -657,6 +661,12 @@ class Settings(_Policy):
         """Show no password of a URL."""
         for name, value in super().__repr_args__():
             yield name, without_passwords(value) if name in {"ledger_url", "chroma_url"} and value else value
+
+    @field_validator("model", "embedder", mode="before")
+    @classmethod
+    def _without(cls, value: Any) -> Any:
+        """Read what an environment or a file says, which have no None."""
+        return None if value == "none" else value
 
     @field_validator("redact", mode="before")
     @classmethod
@@ -722,7 +732,8 @@ class Settings(_Policy):
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             name = ".".join(map(str, first["loc"])) or "settings"
-            source = f"REMEGRAPH_{name.upper()}" if name in given else f"{name} in {where}"
+            setting = str(first["loc"][0]) if first["loc"] else ""
+            source = f"{_PREFIX}{setting.upper()}" if setting in given else f"{name} in {where}"
             raise SetupError(f"{source} cannot be used: {first['msg']}.", "See docs/reference/settings.md.") from error
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread, current_thread
 
+import psycopg
 import pytest
 from sqlalchemy import event, insert, select
 
@@ -694,6 +695,38 @@ def test_postgresql_erases_likewise_and_says_what_stays_until_it_is_written_anew
         assert "ann" not in {partition.user for partition in kit.context.parts().archive.partitions()}
         assert contents(kit, BOB) == {f"Bob: {PARIS}"}
         assert healthy(kit)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_what_postgresql_keeps_of_columns_for_its_plans_goes_as_well(
+    postgres_url: str, tmp_path: Path, full: bool
+) -> None:
+    """Its statistics are values: whole messages, names and words of the full text, until somebody counts again."""
+    settings = Settings(home=tmp_path, ledger_url=postgres_url, journal_key=SHARED_KEY)
+    notices, kept = list[str](), "SELECT count(*) FROM pg_stats WHERE pg_stats::text LIKE '%zanzibar%'"
+    with (
+        MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit,
+        psycopg.connect(postgres_url.replace("+psycopg", ""), autocommit=True) as owner,
+    ):
+        kit.add_messages([said(f"I went to zanzibar {number} times.") for number in range(40)], scope=ANN)
+        owner.execute("CREATE SCHEMA host")
+        owner.execute("CREATE TABLE host.own AS SELECT 'what a host has beside'")
+        owner.execute("ANALYZE")
+        assert owner.execute(kept).fetchone() != (0,)
+        before = owner.execute("SELECT pg_relation_filenode('host.own')").fetchone()
+        database = kit.context.parts().archive.database
+        event.listen(
+            database.engine,
+            "connect",
+            lambda raw, _: raw.add_notice_handler(lambda said: notices.append(said.message_primary)),
+        )
+        database.engine.dispose()
+        assert kit.admin.erase(PERSON, full=full).complete
+        assert owner.execute(kept).fetchone() == (0,)
+        assert notices == []
+        assert owner.execute("SELECT pg_relation_filenode('host.own')").fetchone() == before, (
+            "what a host has beside is left alone"
+        )
 
 
 def test_two_machines_that_finish_one_erasure_at_once_do_it_once(postgres_url: str, tmp_path: Path) -> None:

@@ -151,6 +151,42 @@ def test_a_new_key_takes_over_while_others_go_on(opened: Open, tmp_path: Path) -
         assert forged(alone), "what the old key has sealed needs it"
 
 
+def test_a_former_key_that_is_missing_is_told_as_that(opened: Open) -> None:
+    """An operator who drops it from the settings reads of 1,225 forged events, and rebuilds the index in vain."""
+    third = "the third key of these tests"
+    with opened(OLD) as kit:
+        kit.save("drink", "Ann likes tea.", scope=ANN)
+        kit.save("cake", "Ann likes cake.", scope=ANN)
+    with opened(NEW, OLD) as kit:
+        kit.admin.seal_journal()
+        kit.save("pet", "Ann has a dog.", scope=ANN)
+    with opened(third, NEW, OLD) as kit:
+        kit.admin.seal_journal()
+        kit.save("city", "Ann lives in Lisbon.", scope=ANN)
+        assert forged(kit) == []
+    for keys, lost in (((third, NEW), 1), ((third, OLD), 1), ((third,), 2)):
+        with opened(*keys) as kit:
+            verified = kit.admin.verify()
+            told = [each.problem for each in verified.differences if each.where == "journal"]
+            assert [problem.partition("key: ")[2] or problem[-60:] for problem in told] == [
+                "fit no key at hand: a former key is missing, or they were changed"[-60:]
+            ] * lost
+            assert "former_journal_keys" in next(
+                each.cure for each in kit.admin.examine().findings if each.check == "journal"
+            )
+
+
+def test_a_key_that_seals_already_takes_over_from_nobody(opened: Open) -> None:
+    """Who forgot to give the new one would believe that it is done."""
+    with opened(OLD) as kit:
+        kit.save("drink", "Ann likes tea.", scope=ANN)
+        with pytest.raises(SetupError, match=r"seals the journal already.*remegraph admin key make"):
+            kit.admin.seal_journal("every spring")
+        assert "seal_journal" not in [
+            each.event.action for each in kit.governance.audit(scope=ANN) if not isinstance(each, AuditHead)
+        ]
+
+
 def test_an_old_key_that_leaked_changes_nothing_beneath_the_new_one(opened: Open) -> None:
     """Else nobody could be rid of it: what it sealed lies under a seal that it cannot make."""
     with opened(OLD) as kit:

@@ -270,7 +270,7 @@ class Session:
         if self.home is not None:
             settings = settings.evolve(home=self.home)
         if model is not None:
-            settings = settings.evolve(model=None if model == "none" else model)
+            settings = settings.evolve(model=model)
         folder = settings.home.expanduser()
         if not (create or settings.ledger_url or folder.is_dir()):
             cure = "Record something first (remegraph ingest FILE), or name another folder with --home."

@@ -32,6 +32,7 @@ _PAGE = 500
 _LAST = (1 << 63) - 1
 
 _WHERE = "journal"
+_SEAL = "seal_journal"
 _DESPITE = "seal_journal_despite"
 """The event of a seal over what does not fit: it stays where no one can take it away unseen."""
 
@@ -107,13 +108,20 @@ class AuditTrail:
             head = connection.execute(select(partitions.c.journal_head).where(partitions.c.id == number)).scalar_one()
             last = connection.execute(select(func.max(events.c.id)).where(events.c.partition_id == number)).scalar()
         previous, walk = origin(number), self._journal.walk()
+        unfit: list[int] = []
+        fitted = False  # anything since a key began to seal
         for page in self._rows(number, 0, last or 0):
             for row in page:
-                if not walk.fits(previous, row._asdict()):
-                    yield _mismatch(row.id, "it, or an event before it, was changed, moved or taken away")
+                fits = walk.fits(previous, row._asdict())
+                if row.action == _SEAL:
+                    yield from _unfit(unfit, None if fitted else from_micros(row.time))
+                    unfit, fitted = [], False
+                fitted = fitted or fits
+                unfit += [] if fits else [row.id]
                 if row.body and self._journal.digest(row.body) != row.digest:
                     yield _mismatch(row.id, f"version {row.version} of {row.record_id} is not what was committed")
                 previous = row.chain
+        yield from _unfit(unfit, None)
         if (head or origin(number)) != previous:
             yield _mismatch("", "its newest events were taken away, or its head was changed")
 
@@ -150,7 +158,7 @@ class AuditTrail:
         Args:
             despite: Whether events that do not fit are chained again, too. Exported heads fit no more then.
         """
-        action = _DESPITE if despite else "seal_journal"
+        action = _DESPITE if despite else _SEAL
         entry = Entry(
             partition_id=0,
             time=micros(at),
@@ -285,6 +293,21 @@ def _entry(row: Row[Any], partition: Partition, previous: str) -> AuditEntry:
         extractor=body.get("extractor", ""),
         prompt=body.get("prompt", ""),
     )
+
+
+def _unfit(numbers: Sequence[int], sealed: datetime | None) -> Iterator[Mismatch]:
+    """Yield what tells of events that fit no key at hand.
+
+    Args:
+        numbers: The events.
+        sealed: When a newer key took over after them, where none of theirs fits: then one mismatch stands for all.
+    """
+    if numbers and sealed is not None:
+        which = f"{len(numbers)} events before the seal of {sealed:%Y-%m-%d %H:%M} UTC"
+        yield _mismatch(numbers[0], f"{which} fit no key at hand: a former key is missing, or they were changed")
+        return
+    for number in numbers:
+        yield _mismatch(number, "it, or an event before it, was changed, moved or taken away")
 
 
 def _mismatch(event: object, problem: str) -> Mismatch:

@@ -65,10 +65,19 @@ _PATIENT = text(  # where the limit is ours, and no one's who wants it
 )
 _FILES = (
     text(  # of the ledger's tables and what its owner made beside them; each has another one once it was written anew
-        "SELECT relname, pg_relation_filenode(oid) FROM pg_class WHERE relkind = 'r' AND (relowner, relnamespace) = "
+        "SELECT relname, pg_relation_filenode(oid), CAST(CAST(oid AS regclass) AS text) AS quoted FROM pg_class "
+        "WHERE relkind = 'r' AND (relowner, relnamespace) = "
         "(SELECT relowner, relnamespace FROM pg_class WHERE oid = CAST('messages' AS regclass))"
     )
 )
+_FORGET_COLUMNS = text(  # of tables that are empty now: to count nothing leaves what was counted before
+    "SELECT pg_clear_attribute_stats(CAST(schemaname AS text), CAST(tablename AS text), CAST(attname AS text), inherited) "
+    "FROM pg_stats JOIN pg_namespace ON nspname = schemaname JOIN pg_class ON (relnamespace, relname) = (pg_namespace.oid, tablename) "
+    "WHERE reltuples = 0 AND has_table_privilege(pg_class.oid, 'MAINTAIN') AND (relowner, relnamespace) = "
+    "(SELECT relowner, relnamespace FROM pg_class WHERE oid = CAST('messages' AS regclass))"
+)
+_FORGETS_COLUMNS = (18,)
+"""Version of PostgreSQL from which on it can be told to."""
 _LOCK = text("SELECT pg_advisory_xact_lock(:namespace, each) FROM unnest(CAST(:partitions AS int[])) AS each")
 _REFUSED = "FATAL"  # PostgreSQL answers, and lets no one in
 _PASSING = ("too many", "remaining connection slots", "starting up", "no more connections")
@@ -550,16 +559,23 @@ def _cure(signs: Iterable[tuple[str, str]], told: str) -> str | None:
 
 
 def _vacuumed(connection: Connection, *, full: bool) -> str:
-    """Vacuum PostgreSQL; return why tables keep their files, if so. It skips what an account may not with a warning."""
+    """Vacuum the ledger's tables in PostgreSQL, and count anew what it keeps of their columns: the words in them are among it.
+
+    Returns:
+        Why tables keep their files, if so. It skips what an account may not with a warning.
+    """
+    tables = connection.execute(_FILES).all()
+    how = "FULL, ANALYZE" if full else "ANALYZE"
+    connection.exec_driver_sql(f"VACUUM ({how}) {', '.join(row.quoted for row in tables)}")
+    if (connection.dialect.server_version_info or ()) >= _FORGETS_COLUMNS:
+        connection.execute(_FORGET_COLUMNS)
     if not full:
-        connection.exec_driver_sql("VACUUM")
         return "It was not asked for; `remegraph admin erase --resume --full` does it, also afterwards."
-    before = {tuple(row) for row in connection.execute(_FILES)}
-    connection.exec_driver_sql("VACUUM FULL")
-    same = sorted(row.relname for row in connection.execute(_FILES) if tuple(row) in before)
+    before = {row.pg_relation_filenode for row in tables}
+    same = sorted(row.relname for row in connection.execute(_FILES) if row.pg_relation_filenode in before)
     if not same:
         return ""
     return (
-        f"This account may not write {len(same)} of {len(before)} tables anew ({', '.join(same[:5])}{', …' * (len(same) > 5)}); "
+        f"This account may not write {len(same)} of {len(tables)} tables anew ({', '.join(same[:5])}{', …' * (len(same) > 5)}); "
         "`remegraph admin erase --resume --full` does it as their owner."
     )

@@ -270,7 +270,9 @@ class Eraser:
     def _uncovered(self, plan: _Plan) -> list[str]:
         found = ["its name where it acted: an agent has the same name"] if plan.namesake else []
         found += [] if plan.index_cleared else ["files of the Chroma server, until it vacuums them"]
-        return found if self._database.is_sqlite else [*found, "PostgreSQL's logs, write-ahead log and archives"]
+        statistics = "dead rows of PostgreSQL's statistics; before version 18 those of tables that are empty now, too"
+        beside = [] if self._database.is_sqlite else ["PostgreSQL's logs, write-ahead log and archives", statistics]
+        return found + beside
 
     def _left(self, plan: _Plan) -> dict[str, int]:
         """Look in every place once more."""

@@ -113,6 +113,11 @@ class Journal:
         """Whether the key that seals is at hand, as far as is known."""
         return self._sealing in self._keys
 
+    @property
+    def newest_seals(self) -> bool:
+        """Whether no key at hand is newer than the one that seals, as far as is known."""
+        return self._sealing == next(iter(self._keys))
+
     @classmethod
     def open(cls, database: Database, ring: KeyRing) -> Self:
         """Return the journal of a ledger; events of an earlier release are chained now.

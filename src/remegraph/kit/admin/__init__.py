@@ -114,7 +114,7 @@ class Admin(Facade):
             despite: Seal what does not fit, too. What was rewritten cannot be told from what is true any more.
 
         Raises:
-            SetupError: Something does not fit; nothing was changed.
+            SetupError: Something does not fit, or the newest key seals already; nothing was changed.
         """
         check_text(reason=reason)
         parts = self._parts()
@@ -124,6 +124,11 @@ class Admin(Facade):
                 f"The journal does not hold together in {many(found)}.",
                 "Look at it, and compare it with a backup. To seal it all the same, which the journal keeps: despite=True, or "
                 "`remegraph admin key rotate --despite`.",
+            )
+        if not found and parts.archive.journal.newest_seals:
+            raise SetupError(
+                "The newest key at hand seals the journal already.",
+                "Make a new one (`remegraph admin key make`), or give it as `journal_key` and the old one in `former_journal_keys`.",
             )
         told = f"{reason} (did not fit: {many(found)})".strip() if found else reason
         parts.trail.seal(parts.clock(), parts.new_id(), told, despite=bool(found))

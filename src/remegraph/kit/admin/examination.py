@@ -44,12 +44,16 @@ _TRIES = 3  # a job that failed so often does not come right by itself
 _OVERDUE = timedelta(days=1)
 _SKEW = timedelta(minutes=5)
 
+_KEYS = (
+    "Give the keys that sealed it, former ones too (`former_journal_keys`). If they are at hand, somebody changed the ledger past "
+    "remegraph: compare with a backup."
+)
 _OF_RECORDS: dict[str, tuple[Check, str]] = {
     "blocks": ("records", "Restore a backup that has them: what they were made from is gone."),
     "memories": ("records", "Restore a backup that has them; until then, mistrust these memories."),
     "partitions": ("records", "Somebody changed the ledger past remegraph: compare with a backup."),
     "attachments": ("attachments", "Bring the folder back from a backup; messages and memories are whole without it."),
-    "journal": ("journal", "Somebody changed the ledger past remegraph, or the key is another: compare with a backup."),
+    "journal": ("journal", _KEYS),
 }
 
 

@@ -118,10 +118,9 @@ def _known(scopes: Mapping[str, Scope]) -> dict[str, Scope]:
     cure = "Make one: openssl rand -hex 32."
     if not scopes:
         raise InputError("There is no token.", cure)
-    for place, (token, scope) in enumerate(scopes.items(), 1):
+    for place, token in enumerate(scopes, 1):
         if len(token) < _SHORTEST:
-            whose = f"entry {place}, of user {required(scope).user!r},"
-            raise InputError(f"The token of {whose} has under {_SHORTEST} characters.", cure)
+            raise InputError(f"The token of entry {place} has under {_SHORTEST} characters.", cure)
     return {digest(token): required(scope) for token, scope in scopes.items()}
 
 
@@ -136,7 +135,7 @@ def _read(path: Path) -> dict[str, Scope]:
 
 
 def _stood_for(path: Path, place: int, given: object) -> Scope:
-    """Return the scope of an entry, which is known by its place: its token is a secret.
+    """Return the scope of an entry, which is known by its place: its token is a secret, and logs name no user.
 
     Raises:
         SetupError: It is none.
@@ -145,11 +144,9 @@ def _stood_for(path: Path, place: int, given: object) -> Scope:
         return Scope.model_validate(given)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        user = given.get("user") if isinstance(given, dict) else None
-        whose = f", of user {user!r}," if isinstance(user, str) and user else ""
         key = f"its key {'.'.join(map(str, first['loc']))!r}: " if first["loc"] else ""
         raise SetupError(
-            f"The tokens in {path} cannot be read: entry {place}{whose} is no scope; {key}{first['msg']}.", _FORM
+            f"The tokens in {path} cannot be read: entry {place} is no scope; {key}{first['msg']}.", _FORM
         ) from None  # the error quotes what was given
 
 
