@@ -15,7 +15,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import dropwhile, takewhile
 from typing import Any
 
@@ -109,7 +109,7 @@ def _read(said: str) -> Request | None:
     texts = dict.fromkeys(_LANGUAGES, text) | {"zh": simplified(text)}
     for language, words in texts.items():
         phrases = _phrases()[language]
-        hinted = any(hint in words for hint in phrases["hints"])  # what holds no part of a phrase is found out fast
+        hinted = any(map(words.__contains__, phrases["hints"]))  # what holds no part of a phrase is found out fast
         if hinted and phrases["forget"].search(words) and not phrases["none"].search(words):
             left = phrases["own"].sub(" ", words) if "own" in phrases else words
             back = phrases["back"].search(left) is not None
@@ -166,6 +166,8 @@ def _unasked(words: str) -> str:
 def _news_apart(sentence: str) -> list[str]:
     """Return a sentence, in two or more parts where a marked clause follows a request that is one by itself."""
     starts = [0, *(match.start() for match in _pattern("also", sentence).finditer(_alike(sentence)) if match.start())]
+    if len(starts) == 1:
+        return [sentence]
     parts = [sentence[start:end].strip() for start, end in zip(starts, [*starts[1:], len(sentence)], strict=True)]
     return [part for part in parts if part] if any(map(_read, parts)) else [sentence]
 
@@ -203,8 +205,13 @@ def _language(text: str) -> str:
 
 def _alike(text: str) -> str:
     """Return a text in the letters that the phrases are written in; all places stay."""
-    forms = ((each, unicodedata.normalize("NFKC", each).casefold().replace("\u2019", "'")) for each in text)
-    return simplified("".join(form if len(form) == 1 else each for each, form in forms))
+    return text.casefold() if text.isascii() else simplified("".join(map(_form, text)))
+
+
+@lru_cache(maxsize=1 << 13)
+def _form(letter: str) -> str:
+    form = unicodedata.normalize("NFKC", letter).casefold().replace("\u2019", "'")
+    return form if len(form) == 1 else letter
 
 
 @cache

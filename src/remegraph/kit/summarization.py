@@ -386,7 +386,7 @@ class _Tally:
         open_work = parts.archive.work([partition], states=["pending", "failed", "review"], recipe=recipe)
         failed = {work.block_id for work in open_work if work.state == "failed"} & set(self.blocks)
         if failed:
-            told = "%d of %d blocks were not learned, or not all of them. `remegraph doctor` says why, `remegraph work retry` tries again."
+            told = "%d of %d blocks were not learned, or not all of them. `remegraph doctor` says why, and how to try again."
             _log.warning(told, len(failed), len(self.blocks), extra=event("block.failed"))
         return SummaryReport(
             blocks=tuple(dict.fromkeys(self.blocks)),

@@ -122,7 +122,8 @@ class Admin(Facade):
         if found and not despite:
             raise SetupError(
                 f"The journal does not hold together in {many(found)}.",
-                "Look at it, and compare it with a backup. To seal it all the same, which the journal keeps: despite=True, or "
+                "Give the keys that sealed it, former ones too (`former_journal_keys`). If they are at hand: look at it, and compare "
+                "it with a backup. To seal it all the same, which the journal keeps: despite=True, or "
                 "`remegraph admin key rotate --despite`.",
             )
         if not found and parts.archive.journal.newest_seals:
