@@ -44,12 +44,12 @@ _stemmer = snowballstemmer.stemmer("english")
 _stemming = threading.Lock()
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 14)
 def _stem(word: str) -> str:
     return _one(_stemmed(word))
 
 
-@lru_cache(maxsize=1 << 13)
+@lru_cache(maxsize=1 << 15)
 def _one(stem: str) -> str:
     """Return a stem as one object: what was derived from texts outlives the cache above, and would hold words twice.
 
