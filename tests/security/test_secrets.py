@@ -141,7 +141,7 @@ def test_a_command_that_fails_prints_no_secret(monkeypatch: pytest.MonkeyPatch, 
     """Terminals are recorded, and shown to others."""
     monkeypatch.setenv("REMEGRAPH_HOME", str(tmp_path))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("REMEGRAPH_MODEL", "none")
+    monkeypatch.setenv("REMEGRAPH_MODEL", "nobody:model")
     chat = tmp_path / "chat.json"
     chat.write_text(json.dumps([{"role": "nobody", "content": WORD}]), encoding="utf-8")
     runs = [["ingest", str(chat)], ["recall", "x"], ["admin", "stats"], ["ingest", str(chat), "--json"]]
