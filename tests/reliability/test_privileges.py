@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import psycopg
 import pytest
-from sqlalchemy import make_url
+from sqlalchemy import event, make_url
 
 from evals._servers import postgres, postgres_tool
 from remegraph import MemoryKit, Scope, Settings
@@ -162,9 +162,15 @@ def test_a_service_and_a_worker_do_all_their_work_as_that_role(
         assert kit.admin.verify().healthy
     with opened(app_url, tmp_path, key="the key of the next spring", queue=queue) as kit:
         kit.admin.seal_journal("every spring")
+        engine, warned = kit.context.parts().archive.database.engine, list[str | None]()
+        event.listen(
+            engine, "connect", lambda raw, _: raw.add_notice_handler(lambda told: warned.append(told.message_primary))
+        )
+        engine.dispose()
         receipt = kit.admin.erase(Subject(user="ann"), full=True)
         assert receipt.complete
         assert receipt.rewritten
+        assert warned == [], "each would stand in the server's log"
 
 
 def test_a_receipt_says_which_tables_its_account_could_not_write_anew_and_their_owner_does_it_later(

@@ -471,8 +471,7 @@ def verification(found: models.Verification) -> Views:
         wait = f"Waiting for the index, and found by SQL until then: {counted(len(waiting), 'record')}."
         return (*lines([f"{wait} Run `remegraph doctor --fix`, or go on."]), read)
     total = counted(len(found.differences), "difference")
-    explained = "`remegraph doctor` says what to do."
-    cure = "Run `remegraph admin rebuild` to make the index again." if found.index_differs else explained
+    cure = "`remegraph doctor` says what to do of each; `remegraph admin rebuild` makes the index again."
     return (
         Text(f"{total}. {cure}", style="red"),
         read,

@@ -70,14 +70,14 @@ _FILES = (
         "(SELECT relowner, relnamespace FROM pg_class WHERE oid = CAST('messages' AS regclass))"
     )
 )
-_FORGET_COLUMNS = text(  # of tables that are empty now: to count nothing leaves what was counted before
+_CLEAR_STATISTICS = text(  # of tables that are empty now: to count nothing leaves what was counted before
     "SELECT pg_clear_attribute_stats(CAST(schemaname AS text), CAST(tablename AS text), CAST(attname AS text), inherited) "
     "FROM pg_stats JOIN pg_namespace ON nspname = schemaname JOIN pg_class ON (relnamespace, relname) = (pg_namespace.oid, tablename) "
     "WHERE reltuples = 0 AND has_table_privilege(pg_class.oid, 'MAINTAIN') AND (relowner, relnamespace) = "
     "(SELECT relowner, relnamespace FROM pg_class WHERE oid = CAST('messages' AS regclass))"
 )
-_FORGETS_COLUMNS = (18,)
-"""Version of PostgreSQL from which on it can be told to."""
+_CLEARS_STATISTICS = (18,)
+"""Version of PostgreSQL from which on it clears them on demand."""
 _LOCK = text("SELECT pg_advisory_xact_lock(:namespace, each) FROM unnest(CAST(:partitions AS int[])) AS each")
 _REFUSED = "FATAL"  # PostgreSQL answers, and lets no one in
 _PASSING = ("too many", "remaining connection slots", "starting up", "no more connections")
@@ -567,8 +567,8 @@ def _vacuumed(connection: Connection, *, full: bool) -> str:
     tables = connection.execute(_FILES).all()
     how = "FULL, ANALYZE" if full else "ANALYZE"
     connection.exec_driver_sql(f"VACUUM ({how}) {', '.join(row.quoted for row in tables)}")
-    if (connection.dialect.server_version_info or ()) >= _FORGETS_COLUMNS:
-        connection.execute(_FORGET_COLUMNS)
+    if (connection.dialect.server_version_info or ()) >= _CLEARS_STATISTICS:
+        connection.execute(_CLEAR_STATISTICS)
     if not full:
         return "It was not asked for; `remegraph admin erase --resume --full` does it, also afterwards."
     before = {row.pg_relation_filenode for row in tables}

@@ -240,14 +240,6 @@ class Verification(Record):
         """Whether nothing differs."""
         return not self.differences
 
-    @property
-    def index_differs(self) -> bool:
-        """Whether the index differs from the ledger, which `rebuild` mends; what else differs `examine` explains."""
-        return any(each.where not in _OF_LEDGER for each in self.differences)
-
-
-_OF_LEDGER = frozenset({"attachments", "blocks", "journal", "memories", "partitions"})
-
 
 class ToolRefresh(Record):
     """Result of refreshing the guidelines of tools."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from remegraph.errors import BackupError, InputError, NotFoundError, SetupError
-from remegraph.kit.admin.examination import CHECKS, compared, many, mended, requeue, seen
+from remegraph.kit.admin.examination import CHECKS, KEYS, compared, many, mended, requeue, seen
 from remegraph.kit.admin.export import export
 from remegraph.kit.facade import Facade, twin
 from remegraph.kit.governance import heads_of
@@ -122,9 +122,7 @@ class Admin(Facade):
         if found and not despite:
             raise SetupError(
                 f"The journal does not hold together in {many(found)}.",
-                "Give the keys that sealed it, former ones too (`former_journal_keys`). If they are at hand: look at it, and compare "
-                "it with a backup. To seal it all the same, which the journal keeps: despite=True, or "
-                "`remegraph admin key rotate --despite`.",
+                f"{KEYS} To seal it all the same, which the journal keeps: despite=True, or `remegraph admin key rotate --despite`.",
             )
         if not found and parts.archive.journal.newest_seals:
             raise SetupError(

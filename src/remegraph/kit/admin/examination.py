@@ -32,7 +32,7 @@ from remegraph.models.remnants import MARK
 if TYPE_CHECKING:
     from remegraph.kit.components import Parts
 
-__all__ = ["CHECKS", "Seen", "compared", "many", "mended", "requeue", "seen"]
+__all__ = ["CHECKS", "KEYS", "Seen", "compared", "many", "mended", "requeue", "seen"]
 
 Seen = tuple[Finding, Callable[[], str] | None]
 """A finding, and what mends it; that says what it did."""
@@ -44,16 +44,18 @@ _TRIES = 3  # a job that failed so often does not come right by itself
 _OVERDUE = timedelta(days=1)
 _SKEW = timedelta(minutes=5)
 
-_KEYS = (
-    "Give the keys that sealed it, former ones too (`former_journal_keys`). If they are at hand, somebody changed the ledger past "
-    "remegraph: compare with a backup."
+KEYS = (
+    "Give the keys that sealed it, former ones too (`former_journal_keys`). Where they are at hand, somebody changed the ledger "
+    "past remegraph: compare it with a backup."
 )
+"""What to do first where the journal does not hold together."""
+
 _OF_RECORDS: dict[str, tuple[Check, str]] = {
     "blocks": ("records", "Restore a backup that has them: what they were made from is gone."),
     "memories": ("records", "Restore a backup that has them; until then, mistrust these memories."),
     "partitions": ("records", "Somebody changed the ledger past remegraph: compare with a backup."),
     "attachments": ("attachments", "Bring the folder back from a backup; messages and memories are whole without it."),
-    "journal": ("journal", _KEYS),
+    "journal": ("journal", KEYS),
 }
 
 
