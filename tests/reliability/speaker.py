@@ -1,7 +1,8 @@
 """A process of a service: users talk with an agent at once, each in a thread of the host's own checkpoints.
 
 Run as `python -m tests.reliability.speaker URL HOME FIRST COUNT TURNS WAIT`. It says what it does in lines of JSON, begins
-when a line comes, and at the next one records from its checkpoints what it could not record before.
+when a line comes, lets everybody say the last turn at the second one, and at the third one records from its checkpoints
+what it could not record before.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from langchain.agents import create_agent
@@ -46,18 +48,23 @@ def main(url: str, home: str, first: int, count: int, turns: int, wait: float) -
             context_schema=Scope,
             checkpointer=InMemorySaver(),
         )
-        users = [f"user{number}" for number in range(first, first + count)]
+        users, last = [f"user{number}" for number in range(first, first + count)], Event()
 
         def talk(user: str) -> None:
             for number in range(turns):
+                if number == turns - 1:
+                    last.wait()
                 said = {"messages": [HumanMessage(f"I have {number} dogs.")]}
                 agent.invoke(said, config(user), context=Scope(user=user))
-                tell(unrecorded=kit.context.health.stats()["threads_unrecorded"])
+                tell(turn=kit.context.health.stats()["threads_unrecorded"])
 
         tell(ready=True)
         sys.stdin.readline()
         with ThreadPoolExecutor(count) as pool:
-            list(pool.map(talk, users))
+            talking = pool.map(talk, users)
+            sys.stdin.readline()
+            last.set()
+            list(talking)
         tell(done=True, unrecorded=len(kit.admin.unrecorded()), failures=kit.context.health.stats()["capture_failures"])
         sys.stdin.readline()
         for each in kit.admin.unrecorded():

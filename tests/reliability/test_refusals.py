@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -356,6 +357,7 @@ class Service:
 
     def __init__(self, role: Role, home: Path, wait: float) -> None:
         self._lines: Queue[dict[str, Any]] = Queue()
+        self._told: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         firsts = [USERS * number // PROCESSES for number in range(PROCESSES + 1)]
         self._processes = [
             subprocess.Popen(
@@ -381,18 +383,19 @@ class Service:
             process.communicate()
 
     def go_on(self) -> None:
-        """Let all begin, or mend what they can."""
+        """Let all begin, say their last turn, or mend what they can."""
         for process in self._processes:
             assert process.stdin is not None
             process.stdin.write("\n")
             process.stdin.flush()
 
     def heard(self, key: str, times: int = 1) -> list[dict[str, Any]]:
-        """Wait until this was told so often."""
-        found: list[dict[str, Any]] = []
-        while len(found) < times:
+        """Wait until this was told so often; what else was told is kept for who asks for it."""
+        told = self._told[key]
+        while len(told) < times:
             line = self._lines.get(timeout=3 * PATIENCE)
-            found += [line] if line.get(key) is not None else []
+            self._told[next(iter(line))].append(line)
+        found, self._told[key] = told[:times], told[times:]
         return found
 
     def _hear(self, process: subprocess.Popen[str]) -> None:
@@ -415,6 +418,7 @@ def test_a_service_over_the_limit_of_its_role_records_every_turn(
     with Service(role, tmp_path, wait=PoolPolicy().wait) as service:
         service.heard("ready", PROCESSES)
         service.go_on()
+        service.go_on()
         done = service.heard("done", PROCESSES)
         failures = sum(each["failures"] for each in done)
         figure(
@@ -434,11 +438,12 @@ def test_a_service_whose_password_changes_under_load_records_every_turn_in_the_e
     with role.asked_for_a_password(), Service(role, tmp_path, wait) as service:
         service.heard("ready", PROCESSES)
         service.go_on()
-        service.heard("unrecorded", USERS)
+        service.heard("turn", USERS)
         role.change_password("second")
         until(lambda: not role.connections())
+        service.go_on()
         if wait < 1:
-            while not service.heard("unrecorded")[0]["unrecorded"]:
+            while not service.heard("turn")[0]["turn"]:
                 pass
         else:
             Event().wait(1)  # the server knows it, and for a while nobody else does
