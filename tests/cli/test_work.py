@@ -15,10 +15,10 @@ import pytest
 from conftest import Figure
 from remegraph import CapturePolicy, MemoryKit, Scope, Settings
 from remegraph.kit.background import until_signalled
-from remegraph.testing import InMemoryVectorIndex
+from remegraph.testing import InMemoryVectorIndex, ScriptedChatModel, refusal
 from tests.cli.conftest import Run
 from tests.reliability.signalled import PATIENCE, Order
-from tests.talk import EACH_TURN
+from tests.talk import EACH_TURN, replied, said
 
 TRIALS = 12
 
@@ -106,6 +106,18 @@ signal.raise_signal(signal.SIGTERM)
 
 
 @pytest.mark.requirement("X9")
+def test_a_retry_where_nothing_failed_says_that_something_did_elsewhere(run: Run, tmp_path: Path) -> None:
+    """A call without `--agent` is of the user alone: "nothing failed" would end the search."""
+    broken = ScriptedChatModel(script={"DigestAnswer": refusal()})
+    policy = CapturePolicy(background=False)
+    settings = Settings(home=tmp_path / "home", agent=EACH_TURN, capture=policy)
+    with MemoryKit.open(settings=settings, model=broken, embedder=None) as kit:
+        kit.capture([said("I live in Lisbon."), replied("Noted.")], scope=Scope(user="ann", agent="remy"))
+        kit.summarize(scope=Scope(user="ann", agent="remy"), close=True)
+    shown = run("work", "retry", "--user", "ann").output
+    assert "1 block of others failed: `remegraph doctor` says whose." in shown
+
+
 def test_handlers_of_a_host_are_there_again_afterwards() -> None:
     """A host that serves for a while, in its main thread, has Ctrl-C for itself again."""
     before = signal.getsignal(signal.SIGINT)

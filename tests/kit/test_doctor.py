@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import create_engine
@@ -22,6 +23,7 @@ from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.ledger.journal import add_key
 from remegraph.models import Diagnosis
 from remegraph.ports import VectorIndex
+from remegraph.settings import AgentMemorySettings, ExtractionPolicy
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.pictures import PNG, image, sha
 from tests.reliability.power import KeptIndex
@@ -95,7 +97,7 @@ def test_a_sound_home_is_found_healthy_and_is_not_changed(home: Path, look: Call
     found = look()
     assert found.findings == ()
     assert found.healthy
-    assert len(found.checks) == 15
+    assert len(found.checks) == 16
     assert content(home) == before
     assert look(fix=True).findings == ()
 
@@ -290,6 +292,25 @@ def test_another_embedder_is_told_and_all_else_is_examined(home: Path, template:
         found = diagnose(Settings(home=home), embedder=wrong, index=template[1], clock=FrozenClock(NOON))
         assert told(found) == [("key", "warning", False), ("embedder", "error", False)]
         assert "clock" in found.checks
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"model": "nobody:nothing"},
+        {"agent": AgentMemorySettings(extraction=ExtractionPolicy(model_id="nobody:nothing"))},
+        {"agents": {"remy": AgentMemorySettings(extraction=ExtractionPolicy(model_id="nobody:nothing"))}},
+    ],
+)
+def test_a_model_that_cannot_be_made_is_told_and_all_else_is_examined(
+    home: Path, template: tuple[Path, VectorIndex], given: dict[str, Any]
+) -> None:
+    """No worker starts with it: whoever deploys must hear of it here, and not from a pod that starts again and again."""
+    settings = Settings(home=home, **given)
+    found = diagnose(settings, embedder=None, index=template[1], clock=FrozenClock(NOON))
+    (wrong,) = (each for each in found.findings if each.check == "model")
+    assert (wrong.severity, "nobody:nothing" in wrong.what) == ("error", True)
+    assert "clock" in found.checks
 
 
 def test_an_index_that_another_process_owns_is_no_fault(home: Path) -> None:

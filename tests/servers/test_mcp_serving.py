@@ -108,9 +108,10 @@ async def test_tokens_are_read_from_a_file_that_others_cannot_read(tmp_path: Pat
 @pytest.mark.parametrize(
     ("entry", "told"),
     [
-        ({"user": "eva", "agnet": "remy"}, r"entry 2 is no scope; its key 'agnet'"),
-        ({"agent": "remy"}, r"entry 2 is no scope; its key 'user'"),
-        ({"user": 7}, r"entry 2 is no scope; its key 'user'"),
+        ({"user": "eva", "agnet": "remy"}, r"entry 2 is no scope \(its key 'agnet'"),
+        ({"usr": "eva", "agent": "remy"}, r"entry 2 is no scope \(its key 'usr': .*; its key 'user': .*\)"),
+        ({"agent": "remy"}, r"entry 2 is no scope \(its key 'user'"),
+        ({"user": 7}, r"entry 2 is no scope \(its key 'user'"),
         ("eva", r"entry 2 is no scope"),
     ],
 )
@@ -125,6 +126,16 @@ def test_a_file_of_tokens_says_which_entry_and_key_is_wrong_and_no_token(
         Tokens.of_file(file)
     assert "SECRET" not in str(caught.value)
     assert "eva" not in str(caught.value)
+
+
+def test_all_wrong_entries_of_a_file_of_tokens_are_told_at_once(tmp_path: Path) -> None:
+    """Whoever mends one and starts again, to hear of the next, is kept from work by us."""
+    file = tmp_path / "tokens.json"
+    wrong = {f"{number}" * 32: {"agent": "remy"} for number in range(8)}
+    file.write_text(json.dumps({"a" * 32: {"user": "ann"}, **wrong}), encoding="utf-8")
+    file.chmod(0o600)
+    with pytest.raises(SetupError, match=r"entry 2 is no scope .*; entry 6 is no scope .*, and 3 more\."):
+        Tokens.of_file(file)
 
 
 @pytest.mark.parametrize(

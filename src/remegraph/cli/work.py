@@ -160,8 +160,14 @@ def drain(session: Session, *, model: Model = None) -> None:
 @of_scope(app)
 def retry(session: Session, scope: Scope, *, model: Model = None) -> None:
     """Try failed work again, of this user with this agent; `remegraph work list` shows it."""
-    done = session.kit(model).work.retry(scope=scope, progress=session.bars())
-    session.show(done, *(_summary(done) if done.work or done.blocks else nothing("Nothing failed here.")))
+    kit = session.kit(model)
+    done = kit.work.retry(scope=scope, progress=session.bars())
+    elsewhere = int(kit.admin.stats()["blocks_failed"]) if not done.work else 0
+    session.show(
+        done,
+        *(_summary(done) if done.work or done.blocks else nothing("Nothing failed here.")),
+        *lines([f"{counted(elsewhere, 'block')} of others failed: `remegraph doctor` says whose."] * bool(elsewhere)),
+    )
     if any(each.state == "failed" for each in done.work):
         raise typer.Exit(1)
 

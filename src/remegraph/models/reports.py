@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 Check = Literal[
-    "home", "disk", "key", "ledger", "schema", "embedder", "owner", "index", "backlog", "records", "attachments",
+    "home", "disk", "key", "ledger", "schema", "model", "embedder", "owner", "index", "backlog", "records", "attachments",
     "journal", "jobs", "work", "clock",
 ]  # fmt: skip
 """The subject of a check."""

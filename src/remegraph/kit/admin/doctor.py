@@ -21,7 +21,7 @@ from remegraph.kit.admin import folder_path
 from remegraph.kit.admin.examination import Seen, mended
 from remegraph.kit.components import courier_of, make_home
 from remegraph.kit.kit import FROM_SETTINGS, MemoryKit, _FromSettings
-from remegraph.kit.providers import as_embedder
+from remegraph.kit.providers import as_chat_model, as_embedder
 from remegraph.kit.worker import OnProgress
 from remegraph.ledger import migrations
 from remegraph.ledger.backup import inspect, problems, restore
@@ -70,29 +70,36 @@ def diagnose(
         return Diagnosis(checks=_OUTSIDE, findings=outside)
     if index is None and (wrong := _misnamed(settings)) is not None:
         return Diagnosis(checks=(*_OUTSIDE, "index"), findings=(*outside, wrong))
+    wrong_models = tuple(_models(settings))
+    outside = (*outside, *wrong_models)
     chosen = settings.embedder if isinstance(embedder, _FromSettings) else embedder
     usable, findings = _embedder(settings, chosen)
     if usable is None:
-        return Diagnosis(checks=(*_OUTSIDE, "embedder"), findings=(*outside, *findings))
+        return Diagnosis(checks=(*_OUTSIDE, "model", "embedder"), findings=(*outside, *findings))
     if any(each.check == "key" and each.severity == "error" for each in outside):
         settings = settings.evolve(journal_key=token_hex())  # opening would make a key, and hide that it was lost
     try:
         with MemoryKit.open(
-            settings=_without_rules(settings), model=None, embedder=usable, index=index, clock=clock
+            settings=_openable(settings, own_models=not wrong_models),
+            model=None,
+            embedder=usable,
+            index=index,
+            clock=clock,
         ) as kit:
             inside = kit.admin.examine(fix=fix)
     except RemegraphError as error:
         check: Check = "key" if isinstance(error, JournalKeyError) else "index"
         found = Finding(check=check, severity="error", what=error.what, cure=error.cure)
-        return Diagnosis(checks=_OUTSIDE, findings=(*outside, *findings, found))
-    return Diagnosis(checks=(*_OUTSIDE, *inside.checks), findings=(*outside, *findings, *inside.findings))
+        return Diagnosis(checks=(*_OUTSIDE, "model"), findings=(*outside, *findings, found))
+    return Diagnosis(checks=(*_OUTSIDE, "model", *inside.checks), findings=(*outside, *findings, *inside.findings))
 
 
-def _without_rules(settings: Settings) -> Settings:
-    """Return settings without rules of owners: nothing is learned here, and without a model no kit opens with them."""
+def _openable(settings: Settings, *, own_models: bool) -> Settings:
+    """Return settings that a kit opens with: without rules of owners, which need a model, and where asked for without models."""
 
     def plain(agent: AgentMemorySettings) -> AgentMemorySettings:
-        return agent.evolve(extraction=agent.extraction.evolve(remember=(), never_remember=()))
+        own = agent.extraction.model_id if own_models else None
+        return agent.evolve(extraction=agent.extraction.evolve(remember=(), never_remember=(), model_id=own))
 
     return settings.evolve(
         agent=plain(settings.agent), agents={name: plain(each) for name, each in settings.agents.items()}
@@ -204,6 +211,17 @@ def _misnamed(settings: Settings) -> Finding | None:
     with closing(Database.as_it_is(ledger_url(settings))) as database:
         wrong = choice.misnamed(settings, database)
     return None if wrong is None else Finding(check="index", severity="error", what=wrong.what, cure=wrong.cure)
+
+
+def _models(settings: Settings) -> Iterator[Finding]:
+    """Look whether each chat model that the settings name can be made; none is called."""
+    agents = (settings.agent, *settings.agents.values())
+    for name in dict.fromkeys((settings.model, *(each.extraction.model_id for each in agents))):
+        try:
+            as_chat_model(name, settings.summary.timeout)
+        except RemegraphError as error:
+            what = f"The model cannot be used: {error.what}"
+            yield Finding(check="model", severity="error", what=what, cure=error.cure)
 
 
 def _embedder(

@@ -112,6 +112,7 @@ class Tokens(TokenVerifier):
 
 
 _FORM = 'Write {"TOKEN": {"user": "ann"}} there.'
+_TOLD = 5  # wrong entries that one error names
 
 
 def _known(scopes: Mapping[str, Scope]) -> dict[str, Scope]:
@@ -131,23 +132,29 @@ def _read(path: Path) -> dict[str, Scope]:
         raise SetupError(f"The tokens in {path} cannot be read: {error}.", _FORM) from None  # it holds the whole file
     except (OSError, ValueError, TypeError) as error:
         raise SetupError(f"The tokens in {path} cannot be read ({type(error).__name__}).", _FORM) from error
-    return {token: _stood_for(path, place, scope) for place, (token, scope) in enumerate(given.items(), 1)}
+    found: dict[str, Scope] = {}
+    faults: list[str] = []
+    for place, (token, scope) in enumerate(given.items(), 1):
+        try:
+            found[token] = Scope.model_validate(scope)
+        except ValidationError as error:
+            faults.append(f"entry {place} is no scope ({_faults(error)})")
+    if faults:
+        more = f", and {len(faults) - _TOLD} more" if len(faults) > _TOLD else ""
+        raise SetupError(f"The tokens in {path} cannot be read: {'; '.join(faults[:_TOLD])}{more}.", _FORM)
+    return found
 
 
-def _stood_for(path: Path, place: int, given: object) -> Scope:
-    """Return the scope of an entry, which is known by its place: its token is a secret, and logs name no user.
+def _faults(error: ValidationError) -> str:
+    """Tell what is wrong with an entry without a word of it: its token is a secret, and logs name no user.
 
-    Raises:
-        SetupError: It is none.
+    A key that is not known comes first: where one is missing, it was mostly mistyped.
     """
-    try:
-        return Scope.model_validate(given)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        key = f"its key {'.'.join(map(str, first['loc']))!r}: " if first["loc"] else ""
-        raise SetupError(
-            f"The tokens in {path} cannot be read: entry {place} is no scope; {key}{first['msg']}.", _FORM
-        ) from None  # the error quotes what was given
+    found = error.errors(include_input=False, include_url=False)
+    found.sort(key=lambda each: each["type"] != "extra_forbidden")
+    return "; ".join(
+        (f"its key {'.'.join(map(str, each['loc']))!r}: " if each["loc"] else "") + each["msg"] for each in found
+    )
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
