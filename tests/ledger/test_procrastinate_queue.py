@@ -210,6 +210,7 @@ def test_a_delivery_that_somebody_else_removed_first_stops_no_worker(
         assert working.heard.get(timeout=PATIENCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_hand", [False, True])
 def test_an_outage_is_no_traceback_in_the_log_but_at_debug(
     at_hand: bool,
