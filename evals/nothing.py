@@ -117,7 +117,7 @@ def in_memory(kind: str, whole: Sequence[Store], embedder: Embedder, *, words: b
             read = read_question(question["text"], index.last)
             vector = embedder.embed([read.text])[0]
             matches = index.match(read.tokens)
-            covers, known = coverage(matches, read.telling)
+            covers, known = coverage(matches, read.weighted_tokens)
             text, cosines = bm25(matches, read.tokens), vectors @ vector
             above = nearest_of(vector, large[language_of(read.text)])
             weight = 1.0 if words else _TEXT[embedder.semantic]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remegraph.engine.forget_phrases import telling_sentences
+from remegraph.engine.forget_phrases import revealing_sentences
 from remegraph.text.telltales import Telltales
 
 PAY = Telltales("Ann: My salary is 91,000 euros.", frozenset({"Ann"}))
@@ -29,7 +29,7 @@ WORD = Telltales("My safe word is Marigold.")
 )
 def test_the_same_in_other_words_is_known_again(statement: str, sentence: str) -> None:
     """Who wants something forgotten has rarely said it once."""
-    assert Telltales(statement).said_in(sentence)
+    assert Telltales(statement).found_in(sentence)
 
 
 @pytest.mark.parametrize(
@@ -49,21 +49,21 @@ def test_the_same_in_other_words_is_known_again(statement: str, sentence: str) -
 )
 def test_what_is_only_like_it_stays(statement: str, sentence: str) -> None:
     """What is hidden without need is lost to its user."""
-    assert not Telltales(statement, frozenset({"Ann"})).said_in(sentence)
+    assert not Telltales(statement, frozenset({"Ann"})).found_in(sentence)
 
 
 def test_an_answer_repeats_a_statement_by_a_name_alone() -> None:
     """Right beside it, less gives it away."""
     assert WORD.echoed_in("Got it, Marigold it is.")
-    assert not WORD.said_in("Got it, Marigold it is.")
+    assert not WORD.found_in("Got it, Marigold it is.")
     assert not WORD.echoed_in("Got it, I will keep it to myself.")
 
 
 def test_of_a_long_sentence_only_the_clause_is_taken() -> None:
     """The rest of what a person said stays."""
     text = "As I told you, I earn 91k a year, and I have a dog. My cat is old."
-    assert telling_sentences(text, [PAY]) == ["I earn 91k a year"]
-    assert telling_sentences("I am well, and my safe word is Marigold, by the way.", [WORD]) == [
+    assert revealing_sentences(text, [PAY]) == ["I earn 91k a year"]
+    assert revealing_sentences("I am well, and my safe word is Marigold, by the way.", [WORD]) == [
         "and my safe word is Marigold"
     ]
-    assert telling_sentences("I like tea.", [PAY, WORD]) == []
+    assert revealing_sentences("I like tea.", [PAY, WORD]) == []

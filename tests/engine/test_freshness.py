@@ -7,14 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from remegraph.engine.retrieval.blend import Said, asks_past, freshened
+from remegraph.engine.retrieval.blend import Utterance, asks_past, freshened
 from tests.talk import NOON
 
 
 def shown(question: str, *words: str, speaker: Sequence[str] = ("Ann",), score: float = 0.5) -> list[str]:
     """Return the words in the order shown; each was said a day after the one before it, and fits a little less."""
     said = [
-        Said(speaker[at % len(speaker)], text, NOON + timedelta(days=at), score - at / 100)
+        Utterance(speaker[at % len(speaker)], text, NOON + timedelta(days=at), score - at / 100)
         for at, text in enumerate(words)
     ]
     return [words[place] for place, _ in freshened(question, said, 1)]
@@ -47,7 +47,7 @@ def test_the_later_word_on_a_matter_comes_first(question: str, old: str, new: st
 )
 def test_a_question_about_the_past_brings_the_earlier_word_first(question: str, old: str, new: str) -> None:
     """What somebody used to like is not answered by what she likes."""
-    newest_fits_best = [Said("Ann", new, NOON + timedelta(days=1), 0.5), Said("Ann", old, NOON, 0.4)]
+    newest_fits_best = [Utterance("Ann", new, NOON + timedelta(days=1), 0.5), Utterance("Ann", old, NOON, 0.4)]
     assert [place for place, _ in freshened(question, newest_fits_best, 1)] == [1, 0]
 
 
@@ -77,10 +77,10 @@ def test_what_no_rival_concerns_stays_in_its_place(
 def test_within_a_talk_a_sentence_adds_to_the_one_before_it() -> None:
     """Whoever describes a matter at length does not take back each sentence with the next; the next day they may."""
     one, other = "My order of the espresso machine is with the courier.", "My espresso machine order now has a number."
-    first = Said("Ann", one, NOON, 0.5)
+    first = Utterance("Ann", one, NOON, 0.5)
     places = [
         [place for place, _ in freshened("Where is the espresso machine order?", [first, later], 1)]
-        for later in (Said("Ann", other, NOON + apart, 0.4) for apart in (timedelta(minutes=2), timedelta(days=1)))
+        for later in (Utterance("Ann", other, NOON + apart, 0.4) for apart in (timedelta(minutes=2), timedelta(days=1)))
     ]
     assert places == [[0, 1], [1, 0]]
 
@@ -102,7 +102,10 @@ def test_what_changed_twice_shows_its_last_state() -> None:
 
 def test_a_statement_gains_just_what_its_place_needs() -> None:
     """Scores fall from hit to hit, and the gain is told as a sign of its own."""
-    old, new = Said("Ann", "I live in Oslo.", NOON, 0.5), Said("Ann", "I live in Rome now.", NOON + timedelta(1), 0.4)
+    old, new = (
+        Utterance("Ann", "I live in Oslo.", NOON, 0.5),
+        Utterance("Ann", "I live in Rome now.", NOON + timedelta(1), 0.4),
+    )
     order = freshened("Where does Ann live?", [old, new], 1)
     assert [place for place, _ in order] == [1, 0]
     assert [gain for _, gain in order] == pytest.approx([0.1, 0.0])

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from remegraph.engine.grounds import Ground, Said
+from remegraph.engine.grounds import DatedText, Ground
 
 pytestmark = pytest.mark.requirement("X13", "X17")
 
@@ -15,7 +15,7 @@ WEDNESDAY = datetime.fromisoformat("2025-09-10T18:00:00+02:00")
 
 def lacking(said: str, statement: str) -> tuple[str, ...]:
     """What stands nowhere, where only this was said on a Wednesday."""
-    return Ground([Said(f"Ann: {said}", WEDNESDAY)], ["Ann"], [said]).lacking(statement)
+    return Ground([DatedText(f"Ann: {said}", WEDNESDAY)], ["Ann"], [said]).lacking(statement)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_name_is_known_by_its_form_or_by_what_introduces_it(said: str, stateme
 )
 def test_what_may_be_a_name_is_asked_about(said: str, statement: str, value: str, strange: str) -> None:
     """Where a sentence begins, or after a preposition, form alone does not tell a name from a word."""
-    ground = Ground([Said(f"Ann: {said}", WEDNESDAY)], ["Ann"], [said])
+    ground = Ground([DatedText(f"Ann: {said}", WEDNESDAY)], ["Ann"], [said])
     assert strange in ground.strange(statement, value)
 
 
@@ -139,5 +139,5 @@ def test_what_may_be_a_name_is_asked_about(said: str, statement: str, value: str
 )
 def test_what_was_said_is_not_asked_about(said: str, statement: str, value: str) -> None:
     """Each question costs a call of a model."""
-    ground = Ground([Said(f"Ann: {said}", WEDNESDAY)], ["Ann"], [said])
+    ground = Ground([DatedText(f"Ann: {said}", WEDNESDAY)], ["Ann"], [said])
     assert ground.strange(statement, value) in {(), ("vegetarian",)}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remegraph.engine.retrieval.scores import MessageSigns, Telling, TextMatch, bm25, columns, message_signs
+from remegraph.engine.retrieval.scores import CosineSpread, MessageSigns, TextMatch, bm25, columns, message_signs
 from remegraph.models import Partition
 from remegraph.ports import Layout, Meant, TextMatches
 
@@ -190,7 +190,7 @@ def test_how_much_meaning_tells_does_not_depend_on_the_scale_of_an_embedder(
     cosines: list[float], factor: float
 ) -> None:
     """Embedders spread their cosines as they like; what counts is how far the best stands out from the rest."""
-    one, other = Telling.of(np.array(cosines)), Telling.of(np.array(cosines) * factor)
+    one, other = CosineSpread.of(np.array(cosines)), CosineSpread.of(np.array(cosines) * factor)
     assert (one.apart, one.peaked) == pytest.approx((other.apart, other.peaked))
     assert one.share(np.array(cosines)) == pytest.approx(other.share(np.array(cosines) * factor))
     assert 0 <= one.apart <= 1
@@ -200,7 +200,7 @@ def test_how_much_meaning_tells_does_not_depend_on_the_scale_of_an_embedder(
 
 def test_meaning_tells_little_where_all_texts_look_alike() -> None:
     """An embedder that does not know a language finds all of it alike: its order of the messages is chance."""
-    telling, blind = Telling.of(np.array([0.6, *[0.1] * 9])), Telling.of(np.array([0.62, *[0.6] * 9]))
+    telling, blind = CosineSpread.of(np.array([0.6, *[0.1] * 9])), CosineSpread.of(np.array([0.62, *[0.6] * 9]))
     assert telling.apart > 2 * blind.apart
     assert telling.peaked > blind.peaked
 

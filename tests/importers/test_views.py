@@ -61,7 +61,7 @@ class Ledger:
         moment = f"{view.pop('moment', self.moment):06}"
         seen = View(**{"whole": True, "channel": "messages", "moment": moment, **view})
         turns = Turns(thread, None, self.now, None)
-        course = turns.heard(messages)
+        course = turns.read(messages)
         known = self.recorded([each.message_id for each in course.heard])
         judge = Judge(course, seen, thread, known, self.recorded, self.now, lambda _: self.mine)
         news = turns.news(course.heard, known, self.recorded)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from remegraph.mek.extraction import invented
-from remegraph.mek.generalization import as_slots, generalized, prose, reworded, says_something, title_of
+from remegraph.mek.generalization import as_slots, generalized, has_substance, prose, reworded, title_of
 from remegraph.mek.items import knowledge_id, short
 from remegraph.models import KNOWLEDGE_FORMS, Kind
 
@@ -93,11 +93,11 @@ def test_chinese_is_generalised_in_chinese() -> None:
 
 def test_what_says_nothing_in_general_is_told() -> None:
     """A sentence that was all about somebody leaves only stand-ins, which nobody can use."""
-    assert says_something("episode", generalized("episode", CONTENTS["episode"], "en"), "en")
+    assert has_substance("episode", generalized("episode", CONTENTS["episode"], "en"), "en")
     hollow = generalized(
         "profile", CONTENTS["profile"] | {"attributes": {"statements": ["<name-1> called <name-2>."]}}, "en"
     )
-    assert not says_something("profile", hollow, "en")
+    assert not has_substance("profile", hollow, "en")
 
 
 def test_only_sentences_are_reworded() -> None:

@@ -11,7 +11,7 @@ from conftest import Figure
 from evals import poisoning
 from remegraph import InputError, MemoryKit, Message, NotFoundError, Scope
 from remegraph.engine.frame import disarmed, framed
-from remegraph.engine.origin import Heard, trust_of_summary
+from remegraph.engine.origin import Sources, trust_of_summary
 from remegraph.models import DOCUMENT, Evidence, RecallFilter
 from tests import talk
 from tests.talk import ANN, NOON, called, create, digest, model_of, open_kit, proposal, replied, returned, said
@@ -123,7 +123,7 @@ def test_an_agent_that_repeats_a_page_does_not_vouch_for_it() -> None:
     messages = [*brought(PLANTED, document=False), replied(f"It says: {PLANTED}. Shall I?", minutes=3, message_id="m4")]
     echo = Evidence(message_id="m4", quote=PLANTED.upper(), block_id="20250304_01")
     own = Evidence(message_id="m4", quote="Shall I?", block_id="20250304_01")
-    heard = Heard(messages)
+    heard = Sources(messages)
     assert heard.belief(echo.quote, [echo]).trust == 0.3
     assert heard.belief(own.quote, [own]).trust == 0.8
 

@@ -120,5 +120,5 @@ def test_traditional_chinese_german_and_spanish_questions_are_read_like_others(
 )
 def test_what_any_question_may_say_hardly_tells_what_this_one_asks_for(text: str, tells: str, frames: str) -> None:
     """A memory that holds "name" alone would else seem to bear on whatever has one."""
-    telling = read_question(text, NOON).telling
+    telling = read_question(text, NOON).weighted_tokens
     assert telling[tells] > 3 * telling[frames] > 0

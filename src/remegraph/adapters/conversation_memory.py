@@ -40,7 +40,7 @@ from remegraph.adapters.scopes import (
     usual_mode,
     zone_of,
 )
-from remegraph.engine.frame import RECALLED, said_in, selected, shown_records
+from remegraph.engine.frame import RECALLED, selected, shown_records, statement_of
 from remegraph.errors import LimitError, RemegraphError
 from remegraph.importers.views import View
 from remegraph.kit import MemoryKit
@@ -267,12 +267,12 @@ def _newest(notes: Mapping[str, str], most: int) -> dict[str, str]:
 
 def _without_repeats(text: str, notes: Iterable[str], messages: Sequence[BaseMessage]) -> str:
     """Return what of a context neither notes say nor results of tools that recall."""
-    said = {said_in(record) for note in notes for record in shown_records(note)}
+    said = {statement_of(record) for note in notes for record in shown_records(note)}
     for message in messages:
         if message.type == "tool" and RECALLED in message.additional_kwargs:
             with suppress(ValueError):  # the host cut it
-                said.update(map(said_in, shown_records(message.text)))
-    return selected(text, lambda record: said_in(record) not in said)
+                said.update(map(statement_of, shown_records(message.text)))
+    return selected(text, lambda record: statement_of(record) not in said)
 
 
 def moment() -> str:

@@ -1,4 +1,4 @@
-"""From what was proposed to the one change set of a block, and what gives way to it where the block is read again.
+"""Make the one change set of a block from what was proposed, and retire what it replaces when the block is read again.
 
 The reviser (R11) goes by rules first, and asks a model where they flag; what still fails is settled, not dropped.
 """
@@ -60,13 +60,13 @@ __all__ = [
 
 
 _LENIENCE = 0.75
-"""Where a model weighs the flags: finds nine omissions in ten, and costs one clean block in four a call
+"""Where a model weighs the flags: it finds nine omissions in ten, and costs one clean block in four a call
 (`python -m evals.reviser --lenience 0.75`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A proposal as far as it is sound, and why a person should look, if so."""
+    """The sound part of a proposal, and why a person should look at it, if so."""
 
     changes: tuple[MemoryChange, ...]
     links: tuple[Link, ...]
@@ -104,12 +104,12 @@ def inspect(
 
 
 def settle(proposal: Proposal, objections: Sequence[Objection], *, weighed: bool) -> Settled:
-    """Keep what is sound of a proposal that is not sent back any more (REQUIREMENTS, disagreements 5).
+    """Keep the sound part of a proposal that is no longer sent back (REQUIREMENTS, disagreements 5).
 
     Where a part of it never became valid, the rest is kept, and the topic has failed: it can be tried again.
     A new memory whose words are not found is left out, and one that repeats another, if a model weighed that
     too: rules alone are not sure enough to lose a statement. Memories in conflict are all kept, flagged as
-    disputed and linked. What is missing cannot be made up here: it waits for a person, where a model misses it, too.
+    disputed and linked. What is missing cannot be supplied here: it waits for a person, if a model reports it as well.
     """
     if not weighed:
         objections = [objection for objection in objections if objection.kind != "duplicate"]
@@ -154,7 +154,7 @@ def _dispute(objection: Objection, kept: dict[str, MemoryChange], known: Mapping
                 kept[memory_id] = MemoryChange(memory=memory, expected_version=old.version, action="dispute")
         elif change.memory.status == "active":
             kept[memory_id] = change.evolve(memory=disputed(change.memory))
-    *others, newest = named  # as `Disputes` links them: the same link again is no second one
+    *others, newest = named  # as `Disputes` links them: the same link again is not a second one
     for other in others:
         yield Link(source_id=newest, type="contradicts", target_id=other, reason=objection.reason)
 
@@ -167,7 +167,7 @@ _REPORT = re.compile(
     r"|我(?:已经|已|还|也|现在|今天|刚刚|刚)*(?:了解到|了解|知道|得知|记得|记住|记下|发现|注意到|学到)了?[，,：:]?\s*"
     r")"
 )
-"""The words that say how the teller of a statement knows it: "I learned that", 「我了解到」."""
+"""The words that say how the speaker of a statement knows it: "I learned that", 「我了解到」."""
 
 
 def review(
@@ -176,8 +176,8 @@ def review(
     """Check the memories of the touched topics as they would be after a change.
 
     Looked for are quotes that the messages do not hold, statements that no memory covers, memories of one topic that
-    say the same words or give a slot the same value, and those that give a slot of one value several. What was so
-    before the change is not held against it. Quotes of messages outside the block cannot be checked here and are not.
+    say the same words or give a slot the same value, and those that give a slot of one value several. What was there
+    before the change is not held against it. Quotes of messages outside the block cannot be checked here.
     `lenience` says how readily omissions are reported; see `uncovered`.
 
     Returns:
@@ -203,7 +203,7 @@ def _evidence(messages: Sequence[Message], memories: Sequence[Memory]) -> Iterat
     texts = {message.message_id: message.text for message in messages}
     for memory in memories:
         for evidence in memory.evidence:
-            text = None if evidence.attachment else texts.get(evidence.message_id)  # into those, the commit looks
+            text = None if evidence.attachment else texts.get(evidence.message_id)  # the commit checks those
             if text is not None and find_quote(evidence.quote, text) is None:
                 yield Objection(
                     "evidence",
@@ -240,7 +240,7 @@ def _conflicts(pairs: Sequence[tuple[Memory, Memory]]) -> Iterator[Objection]:
         if old.status == new.status == "disputed" or old.firm or new.firm:
             continue  # said so already; or it was linked when it was written, and nothing may touch what is firm
         if old.valid_to or new.valid_to:
-            continue  # one of them holds the slot no more
+            continue  # one of them no longer holds the slot
         earlier, later = sorted((old, new), key=lambda memory: memory.said_at)
         if relation(later, earlier, one_source=True) == "disputes":  # the later of two takes the earlier's place itself
             reason = f"Two live memories hold {old.canonical_topic}: {old.content!r} and {new.content!r}."
@@ -248,7 +248,7 @@ def _conflicts(pairs: Sequence[tuple[Memory, Memory]]) -> Iterator[Objection]:
 
 
 _OF_ITSELF = frozenset({"create", "corroborate", "dispute", "release", "fade", "revive"})
-"""Actions by code alone: a memory that went through one still counts as the work of the readers of its block."""
+"""Actions by code alone: a memory that they changed still counts as made by the readers of its block."""
 
 
 def change_set(
@@ -280,10 +280,10 @@ def change_set(
         refused: Topic keys that a model named and may not use.
         weighed: Whether a model weighed what the rules flagged.
         unreviewed: Why no model reviewed the proposals, where one should have: then a person should.
-        failure: Why the digest is not a model's, or empty; none where it stood already and only topics were redone.
-        again: Who read it last, where it is read again as a whole.
+        failure: Why the digest is not a model's, or empty; None if it existed already and only topics were redone.
+        again: Who read it last, if all of it is read again.
         policy: Names the recipe.
-        actor: Who thought.
+        actor: The thinker.
         now: The time of the commit.
     """
     settled = {
@@ -325,7 +325,7 @@ def change_set(
 
 
 def is_done(archive: Archive, block: Block, recipe: str) -> bool:
-    """Return whether a block is done, by another worker perhaps."""
+    """Return whether a block is done, perhaps by another worker."""
     done = archive.work([block.partition], states=["done"], recipe=recipe)
     return any(each.block_id == block.block_id and not each.topic for each in done)
 
@@ -333,7 +333,7 @@ def is_done(archive: Archive, block: Block, recipe: str) -> bool:
 def note_outage(
     archive: Archive, block: Block, recipe: str, error: ModelUnavailableError, *, actor: str, now: datetime
 ) -> None:
-    """Write on a pending block why it waits, and how often it was tried."""
+    """Record on a pending block why it waits, and how often it was tried."""
     for work in archive.work([block.partition], states=["pending"], recipe=recipe):
         if (work.block_id, work.topic) == (block.block_id, ""):
             noted = work.evolve(reason=str(error), attempts=work.attempts + 1)
@@ -345,7 +345,7 @@ def note_outage(
 
 
 def touched_by(conflict: ConflictError, proposals: Mapping[str, Proposal], archive: Archive, scope: Scope) -> list[str]:
-    """Return the topics whose memories changed, or got a twin, since their Sub Agent looked."""
+    """Return the topics whose memories changed, or got a twin, since their Sub Agent read them."""
     memories = archive.memories(archive.visible(scope), ids=conflict.records)
     changed = {memory.topic.key for memory in memories}
     return [
@@ -356,9 +356,9 @@ def touched_by(conflict: ConflictError, proposals: Mapping[str, Proposal], archi
 
 
 def former(archive: Archive, home: Partition, block: Block, reader: str) -> tuple[Memory, ...]:
-    """Return what one reading of a block made and nobody has changed since: it gives way once the block is read again.
+    """Return what one reading of a block made and no one has changed since: it is retired once the block is read again.
 
-    Not: what other blocks bear out, what a person or an agent stated or changed, what is firm, and what was counted.
+    Not included: what other blocks support, what a person or an agent stated or changed, what is firm or was counted.
     """
     homes = list(dict.fromkeys((home, block.partition)))
     made = archive.memories(homes, block_ids=[block.block_id], statuses=sorted({*LIVE, "quarantined"}))
@@ -377,7 +377,7 @@ def former(archive: Archive, home: Partition, block: Block, reader: str) -> tupl
 def giving_way(changes: ChangeSet, gone: Sequence[Memory], reason: str) -> ChangeSet:
     """Return a block's change that also retires what its last reading made, in favour of what rests on the same words now.
 
-    Nothing is where a part of it failed: it gives way once that is done. `gone` is what `former` returned.
+    If a part of it failed, nothing is retired until that part is done. `gone` is what `former` returned.
     """
     taken = {each.memory.memory_id for each in changes.changes}
     gone = [memory for memory in gone if memory.memory_id not in taken]
@@ -397,12 +397,12 @@ def _in_place_of(memory: Memory, gone: Sequence[Memory]) -> Memory:
 
 
 def _retired(memory: Memory, hidden: Collection[str], reason: str) -> MemoryChange:
-    """Return a memory as it is once another says it; one that rests on forgotten words is forgotten with them."""
+    """Return a memory as it is once another repeats it; one that rests on forgotten words is forgotten with them."""
     forgotten = any(item.message_id in hidden for item in memory.evidence)
     after = memory.evolve(
         version=memory.version + 1,
         status=FORGOTTEN if forgotten else "superseded",
-        valid_to=memory.valid_from or memory.said_at,  # as of no time is it shown beside the other
+        valid_to=memory.valid_from or memory.said_at,  # it is never shown beside the other, whatever time is asked for
     )
     action = "delete" if forgotten else "supersede"
     return MemoryChange(memory=after, expected_version=memory.version, action=action, reason=reason)
@@ -418,9 +418,9 @@ def _work_of(
     refused: Sequence[str],
     failure: str | None,
 ) -> tuple[Work, ...]:
-    """Return what was done of a block: its digest, its topics, and those that the reviser misses."""
+    """Return what was done of a block: its digest, its topics, and the topics that the reviser reports as missing."""
     topics = [_work(block, key, recipe, settled[key], attempt) for key, attempt in attempts.items()]
-    if failure is None:  # its digest and what it misses were done before
+    if failure is None:  # its digest and what it lacks were recorded before
         return tuple(topics)
     orphans: dict[str, list[str]] = {}
     for item in objections:
@@ -447,7 +447,7 @@ def _work(block: Block, topic: str, recipe: str, settled: Settled, attempts: int
 
 
 def tool_records(block: Block, messages: Sequence[StoredMessage]) -> tuple[ToolRecord, ...]:
-    """Read the tool calls of a block and how they went off its messages (R12)."""
+    """Read the tool calls of a block, and how they went, from its messages (R12)."""
     records: list[ToolRecord] = []
     for at, call, answer in called(messages):
         message, result = messages[at], None if answer is None else messages[answer]

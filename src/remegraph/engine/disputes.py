@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 __all__ = ["ATTEMPTS", "UPDATE", "Disputes", "repeated"]
 
 UPDATE = "update"
-"""The action of a change that states outright what a memory says from now on."""
+"""The action of a change that states explicitly what a memory says from now on."""
 
 _LOOKED_AT = 8
-"""Memories that an item of the protocol is held against: those that share most words with it."""
+"""Memories that an item of the protocol is compared with: those that share most words with it."""
 
 ATTEMPTS = 4
-"""How often a change is decided on because another one came first."""
+"""How often a change is decided again because another one came first."""
 
 _TOLD: frozenset[LinkType] = frozenset({*CONTRARY, "supersedes", "settled"})
 """Links by which a change says itself what two memories are to each other."""
@@ -64,12 +64,12 @@ Done = TypeVar("Done")
 def repeated(
     act: Callable[[], Done], *, again: Callable[[ConflictError], bool] | None = None, lost: ConflictError | None = None
 ) -> Done:
-    """Do what looks at memory and then commits; do it again where another change came first, unless that is in vain.
+    """Run an act that reads memory and then commits; run it again if another change came first, unless that cannot help.
 
     Args:
-        act: Does it.
-        again: Whether a conflict may come right by another look; any may, unless given.
-        lost: What is raised after the last attempt, in place of its conflict.
+        act: The act.
+        again: Whether another attempt may resolve a conflict; unless given, any may.
+        lost: What to raise after the last attempt, in place of its conflict.
     """
     for _ in range(ATTEMPTS - 1):
         try:
@@ -123,7 +123,7 @@ class Disputes:
         weighing.release()
         return changes.evolve(changes=tuple(weighing.planned.values()), links=tuple(weighing.links.values()))
 
-    def told_by(self, memories: Iterable[Memory], user: str) -> frozenset[str]:
+    def ids_from(self, memories: Iterable[Memory], user: str) -> frozenset[str]:
         """Return which memories come from a user, by their words or those that their agent keeps for them: their ids."""
         sources, given = _Sources(self._archive), list(memories)
         sources.read(given)
@@ -154,7 +154,7 @@ class _Sources:
     brought: dict[str, Message] = field(default_factory=dict)
     """Messages that come with the change, by id."""
     homes: frozenset[Partition] = frozenset()
-    """Where else the words of a memory may be than where it lives."""
+    """Where the words of a memory may be, other than its own partition."""
     known: dict[tuple[str, int], frozenset[str]] = field(default_factory=dict)
 
     @classmethod
@@ -223,7 +223,7 @@ class _Weighing:
     links: dict[tuple[str, LinkType, str], Link] = field(init=False)
     sources: _Sources = field(init=False)
     joined: set[str] = field(default_factory=set)
-    """New memories that bear out what was there, and are none of their own."""
+    """New memories that only support an existing one, and are not kept as memories of their own."""
 
     def __post_init__(self) -> None:
         self.planned = {change.memory.memory_id: change for change in self.changes.changes}
@@ -238,15 +238,15 @@ class _Weighing:
         return change.memory if change else memory
 
     def hold_against(self, new: Memory, old: Memory) -> None:
-        """Join, retire, link or dispute what a new memory and one that was there are to each other."""
+        """Merge, retire, link or dispute a new memory and an existing one, as they relate to each other."""
         if new.memory_id not in self.planned or old.memory_id in self.joined:
             return
         if not (self.after(old).live and self.after(new).live):
             return
-        if self._told(new, old):
+        if self._is_related(new, old):
             return
         earlier, later = (new, old) if new.said_at < old.said_at else (old, new)
-        if "procedural" not in {new.layer, old.layer}:  # of two ways to do a thing, neither is untrue
+        if "procedural" not in {new.layer, old.layer}:  # two ways to do something can both be right
             what = relation(later, earlier, one_source=self._follows(later, earlier))
             if what == "same":
                 self._join(new, old)
@@ -257,12 +257,12 @@ class _Weighing:
         self._compare(new, old)
 
     def _follows(self, later: Memory, earlier: Memory) -> bool:
-        """Return whether the source of an earlier memory says the later one, or a person what so far a tool said."""
+        """Return whether both memories have the same source, or a person says what so far a tool said."""
         new, old = self.sources.of(later), self.sources.of(earlier)
         return bool(new & old) or (any(map(_is_person, new)) and all(map(_is_tool, old)))
 
-    def _told(self, new: Memory, old: Memory) -> bool:
-        """Return whether the change says itself what the two are to each other."""
+    def _is_related(self, new: Memory, old: Memory) -> bool:
+        """Return whether the change itself states how the two relate."""
         replaced = {*self.after(new).supersedes, *self.after(old).supersedes}
         pair = {new.memory_id, old.memory_id}
         return not pair.isdisjoint(replaced) or any(
@@ -296,7 +296,7 @@ class _Weighing:
             or not holds(old, new.canonical_topic, new.slot_value)
         ):
             return  # an update stays what it is; and the same words are one memory where the ledger commits them
-        kept, spoken = self.after(old), self._spoken(new)
+        kept, spoken = self.after(old), self._from_person(new)
         corroborated = kept.evolve(
             evidence=tuple(dict.fromkeys((*kept.evidence, *new.evidence))),
             block_ids=tuple(dict.fromkeys((*kept.block_ids, *new.block_ids))),
@@ -317,7 +317,7 @@ class _Weighing:
             if link.source_id != link.target_id:
                 self._link(link)
 
-    def _spoken(self, new: Memory) -> bool:
+    def _from_person(self, new: Memory) -> bool:
         """Return whether a person said it, and not only an agent, which may repeat what it recalled."""
         return any(map(_is_person, self.sources.of(new))) and new.perspective != "first-person"
 
@@ -327,7 +327,7 @@ class _Weighing:
         return link.evolve(**{name: kept if end == gone else end for name, end in ends.items()})
 
     def _compare(self, new: Memory, old: Memory) -> None:
-        """Link or dispute what the keys of two items say of each other."""
+        """Link or dispute two items, as their keys relate."""
         finding = compare(new, old)
         if finding is None or finding.kind == "redundancy":
             return
@@ -376,7 +376,7 @@ class _Weighing:
         return self.archive.links(list(homes), sorted(memory_ids), types=TELLING, live=True)
 
     def _revise(self, memory: Memory, now: Memory, action: str) -> None:
-        """Let a memory be otherwise, in the change that it has already, or in one of its own."""
+        """Change a memory, within the change that it already has or in a new one."""
         planned = self.planned.get(memory.memory_id)
         if planned is not None:
             self.planned[memory.memory_id] = planned.evolve(memory=now)
@@ -393,7 +393,7 @@ def _ids(changes: ChangeSet) -> set[str]:
 
 
 def _begins(change: MemoryChange) -> bool:
-    """Return whether a memory is known from this change on: it is new, waited until now, or says something else."""
+    """Return whether a memory is known from this change on: it is new, waited until now, or its content changed."""
     return change.expected_version == 0 or change.action in {"agree", APPROVE, UPDATE}
 
 

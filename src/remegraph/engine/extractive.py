@@ -2,7 +2,7 @@
 
 A memory is a person's own turn, their messages in a row, never cut from its correction; where it is short, with the
 question that it answers. What says the same in the same words is one memory; of all else both stay, dated by when they were
-said. Nothing is superseded or deleted. It keeps the words of who said them, and so cannot write in an agent's voice, whatever
+said. Nothing is superseded or deleted. It keeps the words of the speaker, and so cannot write in an agent's voice, whatever
 the settings ask for. Every memory says so: `source="factual"`, `extractor="extractive"`, third person.
 """
 
@@ -21,7 +21,7 @@ from remegraph.engine.frame import marks
 from remegraph.engine.origin import trust_of_summary
 from remegraph.engine.proposals import COUNTED_TRUST, Writer
 from remegraph.engine.routes import called_tools, person
-from remegraph.engine.salience import telling_words
+from remegraph.engine.salience import content_words
 from remegraph.engine.summary_tasks import (
     DescribeTask,
     Digest,
@@ -88,7 +88,7 @@ _MOST_SENTENCES = 60
 
 _FEWEST_CALLS = 2
 _FAILING = 0.3
-"""A tool is remembered as flaky from this share of failures on, over at least so many calls."""
+"""A tool is remembered as unreliable from this share of failures, over at least so many calls."""
 
 
 _SHORT = 8
@@ -97,10 +97,10 @@ _SHORT = 8
 _LONGEST_QUESTION = 200
 
 _BETWEEN = ",;，；、 "
-"""What joins words to those before them; where these are left out, nothing."""
+"""What joins words to those before them; not used if those are left out."""
 
 _LONG, _LINES, _FORMAL = 600, 6, 0.5
-"""A text so long, of so many lines, half of which have the form of a document, was pasted."""
+"""A text counts as pasted from this length and number of lines, if half of them look like a document."""
 
 
 @dataclass(slots=True)
@@ -121,7 +121,7 @@ class _Turn:
 
 
 class ExtractiveThinker:
-    """Thinks by rules alone: free, offline, and honest about itself."""
+    """Thinks by rules alone: free and offline. Its memories say so."""
 
     name = "extractive"
     learns = False
@@ -182,7 +182,7 @@ class ExtractiveThinker:
         return skill_of(task.run, steps_of(task.run), task=task.task, name=name_of(task.task, task.run), when_to_use="")
 
     async def athink(self, verb: Verb, task: Any, meter: Meter) -> Any:
-        """Return what the method of this name returns, at once."""
+        """Call the method of this name; it does not block."""
         return getattr(self, verb)(task, meter)
 
 
@@ -230,13 +230,13 @@ def _turns(messages: Sequence[StoredMessage], scope: Scope) -> list[_Turn]:
             turns.append(_Turn(speaker, message.task, asked))
             going = True
         own = _own(message.text)
-        turns[-1].said += [(message, words) for words in own if _tells(words, turns[-1].asked)]
+        turns[-1].said += [(message, words) for words in own if _is_statement(words, turns[-1].asked)]
         asked = _question("\n".join(own))
     return [turn for turn in turns if turn.said]
 
 
 def _question(text: str) -> str:
-    """Return the last question of a text; nothing where it asks nothing, or of words that are withheld."""
+    """Return the last question of a text; empty if it asks nothing, or is withheld."""
     found = [span.text.strip() for span in sentences(text) if asks(span.text)]
     return found[-1] if found and MARK not in found[-1] and len(found[-1]) <= _LONGEST_QUESTION else ""
 
@@ -261,23 +261,23 @@ def _pasted(text: str) -> bool:
     return len(text) > _LONG and len(lines) >= _LINES and formal + coded >= _FORMAL * len(lines)
 
 
-def _tells(words: str, asked: str) -> bool:
+def _is_statement(words: str, asked: str) -> bool:
     """Return whether words are more than a greeting or questions; a plain yes states what was asked."""
-    if asked and telling_words(asked) and _forms("answers")[0].fullmatch(words.strip(" .!。！,，")):
+    if asked and content_words(asked) and _forms("answers")[0].fullmatch(words.strip(" .!。！,，")):
         return True
     return any(_states(span.text) for span in sentences(words))
 
 
 def _states(sentence: str) -> bool:
-    """Return whether a sentence says something, and does not only ask: "I fly on Friday, what shall I pack?" does."""
+    """Return whether a sentence states something and does not only ask, as "I fly on Friday, what shall I pack?" does."""
     if not asks(sentence):
-        return bool(telling_words(sentence))
+        return bool(content_words(sentence))
     before = _forms("before")[0].match(sentence)
-    return before is not None and len(telling_words(before[1])) > 1
+    return before is not None and len(content_words(before[1])) > 1
 
 
 def _entities(text: str) -> tuple[str, ...]:
-    """Return what a block names, by its form."""
+    """Return the names in a block, recognised by their form."""
     return tuple(dict.fromkeys(entity.text for entity in entities(text) if entity.kind == "name"))
 
 
@@ -288,7 +288,7 @@ def _belongs(shelf: Shelf, turns: Iterable[_Turn], messages: Sequence[StoredMess
 
 
 def _on_shelf(turn: _Turn, shelf: Shelf) -> bool:
-    """A turn goes to the task that the host named or that its words name; else to the person who took it."""
+    """A turn goes to the task that the host or its words name; else to the person who took it."""
     topic = shelf.topic
     if topic.type == "task":
         named = turn.task.strip().casefold()

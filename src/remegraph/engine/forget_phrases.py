@@ -1,11 +1,11 @@
 """Requests to forget: how they are recognised, and what of a talk they name.
 
 Phrases flag the plain forms of a request, in six languages, Traditional characters included (data/requests.toml). A match only withholds the
-words until someone has decided. Most requests are worded otherwise; those the model
-that reads the block names, in whatever language. Words in quotes were said by others.
+words until someone has decided. Most requests are worded differently; the model
+that reads the block finds those, in any language. Quoted words were said by others.
 
 In English and Chinese, what a request names is looked for in its talk: by its words ("my locker code") or by what it is ("my weight",
-of "82 kilos"; `kinds` in the data). What shares most with it is meant, and what says the same again elsewhere in the talk.
+of "82 kilos"; `kinds` in the data). What shares most with it is meant, and its repetitions elsewhere in the talk.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ __all__ = [
     "meant_by",
     "own_words",
     "requests",
+    "revealing_sentences",
     "sought_by",
-    "telling_sentences",
 ]
 
 
@@ -53,7 +53,7 @@ FORGET_TOOL = "forget_memory"
 _QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“\n]*“|「[^」\n]*」|『[^』\n]*』|《[^》\n]*》|`[^`\n]*`")
 
 _LONGEST = 400
-"""Characters of a sentence that asks for something; what is longer was pasted."""
+"""Characters of a sentence that may be a request; longer ones were pasted."""
 
 _LANGUAGES = ("en", "de", "zh", "es", "fr", "ja")
 
@@ -66,13 +66,13 @@ class Request:
 
     words: str
     back: bool
-    """Whether it may mean what was said just before."""
+    """Whether it may refer to what was said just before."""
     own: bool = False
-    """Whether a clause of it says what it means."""
+    """Whether a clause of it says what it refers to."""
     language: str = "en"
-    """Of those in which it may be put (data/requests.toml)."""
+    """One of the languages of data/requests.toml."""
     faint: bool = False
-    """Whether it is one only where the person has told before what it names."""
+    """Whether it counts only if the person has mentioned before what it names."""
 
 
 def requests(text: str) -> tuple[Request, ...]:
@@ -109,7 +109,9 @@ def _read(said: str) -> Request | None:
     texts = dict.fromkeys(_LANGUAGES, text) | {"zh": simplified(text)}
     for language, words in texts.items():
         phrases = _phrases()[language]
-        hinted = any(map(words.__contains__, phrases["hints"]))  # what holds no part of a phrase is found out fast
+        hinted = any(
+            map(words.__contains__, phrases["hints"])
+        )  # a text without any part of a phrase is ruled out quickly
         if hinted and phrases["forget"].search(words) and not phrases["none"].search(words):
             left = phrases["own"].sub(" ", words) if "own" in phrases else words
             back = phrases["back"].search(left) is not None
@@ -119,7 +121,7 @@ def _read(said: str) -> Request | None:
 
 
 def _faint(said: str, words: str) -> Request | None:
-    """Return a sentence that speaks of taking away, and of what concerns a person, and of nothing that is edited."""
+    """Return a sentence that speaks of removal and of something personal, and not of something being edited."""
     language = _language(said)
     phrases = _phrases()[language]
     parts = [part for part in _CLAUSE.split(words) if phrases["takes"].search(part)]
@@ -130,19 +132,19 @@ def _faint(said: str, words: str) -> Request | None:
 
 
 def asking_parts(text: str, before: Sequence[str]) -> tuple[str, ...]:
-    """Return the parts of a message that ask to forget, with all that may belong to them; nothing where that is all.
+    """Return the parts of a message that ask to forget, with all that may belong to them; empty if that is all of it.
 
-    What else it tells stays: sentences and marked clauses that say something by themselves, and that share no word with
+    Everything else stays: sentences and marked clauses that say something by themselves, and that share no word with
     what is meant. In doubt a part goes, as words that were to be forgotten cannot be taken back.
 
     Args:
         text: The message.
-        before: What was said before and is meant, or tells of it.
+        before: What was said before and is meant, or mentions it.
     """
     parts = [part for span in sentences(text) for part in _news_apart(span.text)]
     asked = {at: found for at, part in enumerate(parts) if (found := _read(part))}
     if not asked:
-        return ()  # only all of it together asks
+        return ()  # only the whole message is a request
     said = [each.words for each in asked.values()]
     back, clause = any(each.back for each in asked.values()), all(each.own for each in asked.values())
     here = _has("says", [*parts[: min(asked)], clauses(said[0])[0]])
@@ -164,7 +166,7 @@ def _unasked(words: str) -> str:
 
 
 def _news_apart(sentence: str) -> list[str]:
-    """Return a sentence, in two or more parts where a marked clause follows a request that is one by itself."""
+    """Return a sentence, split where a marked clause follows a complete request."""
     starts = [0, *(match.start() for match in _pattern("also", sentence).finditer(_alike(sentence)) if match.start())]
     if len(starts) == 1:
         return [sentence]
@@ -225,7 +227,7 @@ def _phrases() -> Mapping[str, Any]:
 
 
 def _kinds_in(text: str) -> frozenset[str]:
-    """Return of what kinds of things that concern a person a text speaks, in whatever words (data/requests.toml)."""
+    """Return which kinds of personal things a text speaks of, in any words (data/requests.toml)."""
     words = simplified(text).casefold()
     return frozenset(kind for kind, pattern in _kinds().items() if pattern.search(words))
 
@@ -239,25 +241,25 @@ def _any(patterns: Sequence[str]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{each})" for each in patterns), re.MULTILINE)
 
 
-def telling_sentences(text: str, tells: Iterable[Telltales], *, beside: bool = False, near: bool = True) -> list[str]:
-    """Return the sentences of a text that say what some statement says; of a long one, the clauses where they are enough.
+def revealing_sentences(text: str, tells: Iterable[Telltales], *, beside: bool = False, near: bool = True) -> list[str]:
+    """Return the sentences of a text that repeat a statement; of a long one only the clauses, if they are enough.
 
-    With `beside`, the text was said right beside them, so that less gives them away. With `near`, it was said where
-    they were, so that each clause of them gives them away; elsewhere only those do that tell everywhere, until a
-    sentence has said it.
+    With `beside`, the text was said right next to them, so less reveals them. With `near`, it was said where
+    they were, so each of their clauses reveals them; elsewhere only those that count in any text do, until a
+    sentence has matched.
     """
     known = list(tells)
     first = known if near else [each for each in known if each.everywhere]
 
-    def tells_it(part: str, by: Sequence[Telltales] = known) -> bool:
-        return any(each.echoed_in(part) if beside else each.said_in(part) for each in by)
+    def reveals(part: str, by: Sequence[Telltales] = known) -> bool:
+        return any(each.echoed_in(part) if beside else each.found_in(part) for each in by)
 
     found: list[str] = []
     for span in sentences(text):
-        if tells_it(span.text, first):
-            parts = [clause for clause in clauses(span.text) if tells_it(clause)]
+        if reveals(span.text, first):
+            parts = [clause for clause in clauses(span.text) if reveals(clause)]
             left = without(span.text, parts, mark="\n")
-            found += parts if parts and not tells_it(left) else [span.text]
+            found += parts if parts and not reveals(left) else [span.text]
     return found
 
 
@@ -293,7 +295,7 @@ def clauses(text: str) -> list[str]:
 
 
 _READ = ("en", "zh")
-"""The languages in which what a request names is told from the words that ask."""
+"""The languages in which what a request names can be separated from the words that ask."""
 
 
 def holds_words_of(request: Request, text: str) -> bool:
@@ -306,12 +308,12 @@ def means(request: Request, text: str) -> bool:
     """Return whether a request names what a text says: by a value, or by all of its words if there are two at least."""
     named = Telltales(_unasked(request.words))
     if named.values:
-        return named.said_in(text)
+        return named.found_in(text)
     return len(echo(named.text)) > 1 and holds_words_of(request, text)
 
 
 def sought_by(request: Request) -> list[str]:
-    """Return tokens of our index of which a text that a request means holds some."""
+    """Return tokens of our index; every text that a request may mean holds at least one of them."""
     return sorted(Telltales(_unasked(request.words)).sought)
 
 
@@ -321,10 +323,10 @@ def meant_by(message: Message, asked: Sequence[Request], before: Sequence[Messag
     Args:
         message: The message that asks.
         asked: Its requests.
-        before: What was said in the talk before; of what tools gave, nothing is meant.
+        before: What was said in the talk before; tool results are never meant.
     """
     before = [each for each in before if each.role in {"user", "assistant"}]
-    said, kept = list(_said_in(before)), _staying(message)
+    said, kept = list(_clauses_of(before)), _staying(message)
     found: defaultdict[str, list[str]] = defaultdict(list)
     for request in asked:
         if request.language in _READ:
@@ -336,14 +338,14 @@ def meant_by(message: Message, asked: Sequence[Request], before: Sequence[Messag
     answers = False
     for each in before if tells else ():
         beside = answers and each.role != "user"
-        if each.message_id not in found and (again := telling_sentences(each.text, tells, beside=beside)):
+        if each.message_id not in found and (again := revealing_sentences(each.text, tells, beside=beside)):
             found[each.message_id] = again
         answers = each.message_id in found or beside
     return {message_id: tuple(dict.fromkeys(parts)) for message_id, parts in found.items()}
 
 
 def left_by(message: Message, text: str) -> tuple[str, ...]:
-    """Return the clauses of a text that a request which points back to it takes, if it says that others stay; else nothing."""
+    """Return the clauses of a text that a request referring back to it takes, if it says that others stay."""
     taken = _without(text, _staying(message))
     return () if taken == [text] else tuple(taken)
 
@@ -362,7 +364,7 @@ class _Clause:
     words: frozenset[str]
     kinds: frozenset[str]
     others: frozenset[str]
-    """Persons and places whose it is."""
+    """Persons and places that it belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +375,7 @@ class _Named:
     kinds: frozenset[str]
     others: frozenset[str]
     strict: bool
-    """Whether all its words count: it may point back to what was said just before."""
+    """Whether all its words count: it may refer back to what was said just before."""
 
     @classmethod
     def of(cls, text: str, *, strict: bool, kinds: bool) -> _Named:
@@ -384,7 +386,7 @@ class _Named:
     def strength(self, clause: _Clause) -> tuple[int, int, int]:
         """Return how likely a clause is meant, more first, and 0 first where it is not.
 
-        By the words and kinds that it shares with the request, then by speaking of nobody else; what a person said, or was asked,
+        By shared words and kinds, then by not speaking of anyone else; what a person said, or was asked,
         and is known by its kind alone was said last.
         """
         shared = len(self.words & clause.words)
@@ -395,9 +397,9 @@ class _Named:
         return shared + alike, -len(clause.others - self.others), 0 if shared else clause.at
 
     def parts(self, clause: _Clause, kept: frozenset[str]) -> list[str]:
-        """Return a clause, with those after it that go on about it.
+        """Return a clause, with those after it that continue it.
 
-        Of what does not say it by itself all of the sentence, but for clauses about somebody else, and those of the words that are kept.
+        If the clause is not enough by itself: the whole sentence, without clauses about someone else or to be kept.
         """
         parts = clauses(clause.sentence)
         alone = self.words & clause.words and len(clause.words - self.words) > has_cjk(clause.text)
@@ -408,7 +410,7 @@ class _Named:
         return mine if 0 < len(mine) < len(parts) else _without(clause.sentence, kept - self.words)
 
 
-def _said_in(talk: Sequence[Message]) -> Iterator[_Clause]:
+def _clauses_of(talk: Sequence[Message]) -> Iterator[_Clause]:
     for at, each in enumerate(talk, start=1):
         for span in sentences(each.text):
             answered = each.role != "user" and asks(span.text)
@@ -439,14 +441,14 @@ def _answer(question: Message, before: Sequence[Message]) -> dict[str, list[str]
 
 
 def _without(text: str, kept: frozenset[str]) -> list[str]:
-    """Return the clauses of a text without those that hold words that stay; all of it where there are none, or only such."""
+    """Return the clauses of a text without those that hold words to keep; the whole text if there are none, or only such."""
     parts = clauses(text)
     taken = [part for part in parts if not kept & echo(part)]
     return taken if 0 < len(taken) < len(parts) else [text]
 
 
 def _staying(message: Message) -> frozenset[str]:
-    """Return the words of what a message that asks says is to stay."""
+    """Return the words of what a request says is to be kept."""
     return frozenset().union(*(echo(each) for each in clauses(message.text) if _has("stays", [each])))
 
 

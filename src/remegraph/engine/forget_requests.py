@@ -1,10 +1,10 @@
 """Requests in talk: what a person asks memory to forget or to put right, from the moment it is said until it is decided.
 
-A plain phrase flags a request at once (`engine.forget_phrases`): its words are withheld, with those that it points back to. In
-whatever words it is asked, whoever digests the block names it. Then the writer of the person's topic decides, shown what
+A plain phrase flags a request immediately (`engine.forget_phrases`): its words are withheld, with those that it refers back to. In
+any other wording, the thinker that digests the block finds it. Then the writer of the person's topic decides, shown what
 may be meant. What it forgets goes as `engine.retraction` does it, in the change set of the block. If it makes a
-memory of the words, they were no request and are shown again, unless a model named them. What it does nothing about stays withheld: nobody has
-learned it, and the person asked for it to be gone.
+memory of the words, they were not a request and are shown again, unless a model named them. What it does nothing about stays
+withheld: no one has learned it, and the person asked for it to be gone.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ if TYPE_CHECKING:
 __all__ = ["WAITS", "Wish", "Wishes", "asked_of"]
 
 _JUST_BEFORE = timedelta(hours=12)
-"""How long ago words were said that "that" means."""
+"""How long ago "that" may have been said."""
 
 _MEANT = 12
-"""Memories of other topics that a request may mean, and that a writer is shown."""
+"""Memories of other topics shown to a writer because a request may mean them."""
 
 WAITS = "A request to forget waits for a decision; its words are withheld meanwhile."
 """The reason given by the work on a block where no model decides."""
@@ -77,11 +77,11 @@ class Wish:
     words: tuple[StoredMessage, ...] = ()
     """The messages that it withholds, or shall withhold."""
     held: Mapping[str, tuple[Memory, Memory]] | None = None
-    """Memories that it took from sight: as they are, and as they were."""
+    """Memories that it hid: as they are, and as they were."""
     named: frozenset[str] = frozenset()
     """Ids of those of its messages that a model named as a request, or as what is meant."""
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What it withholds of messages that tell something else, too, by id; of all others all."""
+    """What it withholds of messages that also say something else, by id; all of any other message."""
 
     def hides(self, row: StoredMessage, *, reason: WithheldReason = "asked") -> Withholding:
         """Return what is withheld of one of its messages, while it waits or as forgotten."""
@@ -90,7 +90,7 @@ class Wish:
 
 
 class Wishes:
-    """Withholds what a request may mean, shows it to who decides, and settles it."""
+    """Withholds what a request may mean, shows it to the writer that decides, and settles it."""
 
     def __init__(self, archive: Archive, searcher: Searcher, retraction: Retraction, settings: Settings) -> None:
         self._archive = archive
@@ -101,7 +101,7 @@ class Wishes:
     # ------------------------------------------------------------------------------------------- when it is said
 
     def screen(self, partition: Partition, messages: Sequence[Message]) -> tuple[Withholding, ...]:
-        """Return what is withheld of new messages from the first moment, as they ask to forget it."""
+        """Return what is withheld of new messages immediately, because they ask to forget it."""
         found: list[Withholding] = []
         known: Collection[str] | None = None
         for at, message in enumerate(messages):
@@ -110,24 +110,24 @@ class Wishes:
                 continue
             if known is None:
                 known = self._archive.recorded(partition, [each.message_id for each in messages])
-            if message.message_id not in known:  # what is sent again was asked, and perhaps decided, before
+            if message.message_id not in known:  # messages sent again were asked, and perhaps decided, before
                 found += self._asked(partition, messages, at, asked)
         return (*found, *self._answers(partition, messages))
 
     def hold(self, partition: Partition, screened: Sequence[Withholding], actor: str) -> None:
-        """Take from sight what was learned from words alone that are withheld now."""
+        """Hide what was learned only from words that are withheld now."""
         by_cause: dict[str, list[Withholding]] = {}
         for each in screened:
             if each.reason == "asked":
                 by_cause.setdefault(each.cause, []).append(each)
         for cause, withheld in by_cause.items():
-            if len(withheld) > 1:  # else there is nothing but the request
+            if len(withheld) > 1:  # otherwise there is only the request
                 self._retraction.hold(partition, withheld, cause=cause, actor=actor)
 
     def _asked(
         self, partition: Partition, messages: Sequence[Message], at: int, asked: Sequence[Request]
     ) -> Iterator[Withholding]:
-        """Yield what goes with a request: its words, what it points back to, and what was answered in the same breath."""
+        """Yield what goes with a request: its words, what it refers back to, and what was answered in the same batch."""
         message, cause = messages[at], _cause(partition, messages[at])
         before = self._before(partition, messages, at)
         named = meant_by(message, asked, before)
@@ -209,7 +209,7 @@ class Wishes:
         forget: Collection[str],
         correct: Collection[str],
     ) -> tuple[Wish, ...]:
-        """Return the requests of a block with those that a model named beside.
+        """Return the requests of a block, with those that a model named in addition.
 
         `forget` are ids of messages that ask for something to be forgotten, or say what is meant, `correct` of those
         that put something right.
@@ -259,7 +259,7 @@ class Wishes:
         if not decided:  # what other topics made of the words waits with them
             others = [each for each in others if not _cites([each], wishes)]
         left = [wish for wish in wishes if not decided or not _answered(wish, wishes, deleted, others)]
-        here = {row.message_id for row in rows}  # unread words of an earlier block stay withheld, too
+        here = {row.message_id for row in rows}  # unread words of an earlier block also stay withheld
         hidden = [(wish, row) for wish in left for row in wish.words if row.message_id in here or not wish.held]
         if decided:
             kept = [(row, hide) for wish, row in hidden if (hide := _hidden(wish, row, others))]
@@ -287,7 +287,7 @@ class Wishes:
         return tuple(self._wish(mine, row, rows) for row in rows if _cause(row.partition, row) in row.asked)
 
     def _roots(self, deleted: Mapping[str, MemoryChange], held: Mapping[str, tuple[Memory, Memory]]) -> list[Memory]:
-        """Return the memories that are deleted, as they were, under the version that the writer saw."""
+        """Return the memories that are deleted as they were, with the version that the writer saw."""
         homes = list(dict.fromkeys(each.memory.partition for each in deleted.values()))
         found = {each.memory_id: each for each in self._archive.memories(homes, ids=list(deleted))} if deleted else {}
         roots = {name: held[name][1] if name in held else found[name] for name in deleted if name in {*held, *found}}
@@ -335,7 +335,7 @@ def _cause(partition: Partition, message: Message) -> str:
 def _hidden(wish: Wish, row: StoredMessage, others: Sequence[MemoryChange]) -> Withholding | None:
     """Return what of a message stays withheld for a request for which nothing was forgotten.
 
-    What a model named, if it named any; of words of which something was learned all but that.
+    That is what a model named, if anything; of words from which something was learned, everything else.
     """
     if wish.named and row.message_id not in wish.named:
         return None
@@ -376,7 +376,7 @@ def _withholding(
 def _asking(
     changes: Sequence[MemoryChange], roots: Sequence[Memory], rows: Sequence[StoredMessage]
 ) -> Iterator[tuple[StoredMessage, list[str]]]:
-    """Yield the sentences that ask for what is deleted, by message: they name it. Of one that says more, the clauses."""
+    """Yield the sentences that ask for what is deleted, by message: they name it. Of a longer one, only the clauses."""
     known = {root.memory_id: root.evidence for root in roots}
     asked = [
         item
@@ -394,11 +394,11 @@ def _asking(
 
 
 def _others(changes: Sequence[MemoryChange], gone: Forgetting) -> list[MemoryChange]:
-    """Return what a block changes beside what it forgets: each memory once, and nothing that says it."""
+    """Return what a block changes besides what it forgets: each memory once, and nothing that repeats it."""
     taken = {each.memory.memory_id for each in gone.changes if each.action == "delete"}
     found: dict[str, MemoryChange] = {}
     for each in changes:
-        said_again = each.expected_version == 0 and gone.says(each.memory)
+        said_again = each.expected_version == 0 and gone.repeated_by(each.memory)
         if each.action != "delete" and each.memory.memory_id not in taken and not said_again:
             found.setdefault(each.memory.memory_id, each.evolve(memory=gone.without(each.memory)))
     return list(found.values())
@@ -407,9 +407,9 @@ def _others(changes: Sequence[MemoryChange], gone: Forgetting) -> list[MemoryCha
 def _answered(
     wish: Wish, wishes: Sequence[Wish], deleted: Mapping[str, MemoryChange], others: Sequence[MemoryChange]
 ) -> bool:
-    """Return whether something was forgotten for a request, or memories were made of its words: then it was none.
+    """Return whether something was forgotten for a request, or memories were made of its words, so that it was not one.
 
-    Where a model has named it, it is one: there may be nothing to forget but these words.
+    If a model has named it, it is a request: there may be nothing to forget but these words.
     """
     carried = bool(deleted) and (len(wishes) == 1 or _cites(deleted.values(), [wish]))
     made = _cites((each for each in others if each.action != "withhold"), [wish])
@@ -436,7 +436,7 @@ def _with_held(
     for each in others:
         if each.memory.memory_id not in held:
             yield each
-        elif each.memory.live:  # else it was replaced, and stays out of sight
+        elif each.memory.live:  # otherwise it was replaced, and stays hidden
             yield each.evolve(action="restore")
     away |= {each.memory.memory_id for each in others}
     for head, before in held.values():
@@ -448,7 +448,7 @@ def _with_held(
 def _gone(
     gone: Forgetting, held: Mapping[str, tuple[Memory, Memory]], others: Sequence[MemoryChange], *, asked: bool
 ) -> Iterator[MemoryChange]:
-    """Yield what is forgotten, as far as it is still in sight; what is firm no conversation changes."""
+    """Yield what is forgotten and still visible; no conversation changes what is firm."""
     changed = {each.memory.memory_id for each in others}
     for each in gone.changes:
         name = each.memory.memory_id

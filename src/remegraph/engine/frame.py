@@ -24,7 +24,6 @@ __all__ = [
     "json_line",
     "marks",
     "record_line",
-    "said_in",
     "selected",
     "short_id",
     "shown",
@@ -32,11 +31,12 @@ __all__ = [
     "shown_records",
     "shown_texts",
     "shows_recalled",
+    "statement_of",
     "vouched",
 ]
 
 
-_CASELESS = re.IGNORECASE | re.ASCII  # as those read addresses who follow them
+_CASELESS = re.IGNORECASE | re.ASCII  # for readers that follow addresses
 _SCHEMES = ("data", "javascript", "vbscript", "file", "blob", "mailto", "tel", "sms")
 
 _RULES = (
@@ -63,7 +63,7 @@ def disarmed(text: str) -> str:
 
 
 def vouched(text: str, trust: float) -> str:
-    """Return a text as a model may see it: as it is, or disarmed where it is not trusted."""
+    """Return a text as a model may see it: unchanged, or disarmed if it is not trusted."""
     return disarmed(text) if trust < QUARANTINE_BELOW else text
 
 
@@ -147,7 +147,7 @@ def headline(about: str, day: str = "") -> str:
 def record_line(name: str, text: str, day: str = "", marks: Mapping[str, str] | None = None) -> str:
     """Return a record as a line: `[name, day, marks] its words`.
 
-    `name` is what it is called (see `shown_ids`). A mark whose name says it all has no value.
+    `name` is what it is called (see `shown_ids`). A mark without a value is its name alone.
     """
     told = (f"{key} {value}" if value else key for key, value in (marks or {}).items())
     return f"[{', '.join(map(_field, filter(None, (name, day, *told))))}] {written(text)}"
@@ -159,7 +159,7 @@ def short_id(record_id: str) -> str:
 
 
 def shown_ids(text: str) -> list[str]:
-    """Return what the records of a recall's context are called, in its order; none where it is no such text.
+    """Return the names of the records in a recall's context, in its order; none if it is not such a text.
 
     Messages are called by their places (`#12`), the others by their ids, or by the beginning of one that is long.
     """
@@ -174,27 +174,27 @@ def shown_texts(text: str) -> dict[str, str]:
 def shown_records(text: str) -> list[Mapping[str, str]]:
     """Return the records that a recall's context shows, in its order; see `shown_ids`.
 
-    What it says of memory itself is none: it has no name.
+    Its statements about memory itself are not records: they have no name.
     """
     return [record for _, record in _records(text) if record.get("id")]
 
 
-def said_in(record: Mapping[str, str]) -> tuple[str, str]:
-    """Return what a record of a context says, and the day: records that have both in common say the same."""
+def statement_of(record: Mapping[str, str]) -> tuple[str, str]:
+    """Return the day and the words of a record of a context: records with the same of both say the same."""
     return record.get("date", ""), folded(record["text"])
 
 
 def selected(text: str, keeps: Callable[[Mapping[str, str]], bool]) -> str:
-    """Return a recall's context with some of its records only; what stays, stays to the letter. Nothing for none.
+    """Return a recall's context with only some of its records, unchanged to the letter; empty if none is left.
 
-    What it says of memory itself stays.
+    Its statements about memory itself stay.
     """
     kept: list[str] = []
     for line, record in _records(text):
         if record and record.get("id") and not keeps(record):
             continue
         if not record and kept and _is_headline(kept[-1]):
-            kept.pop()  # nothing of what it stood over stays
+            kept.pop()  # nothing of its group is left
         kept.append(line)
     if kept and _is_headline(kept[-1]):
         kept.pop()
@@ -206,15 +206,15 @@ def _is_headline(line: str) -> bool:
 
 
 def _records(text: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
-    """Return each line of a context with its record; nothing beside a headline.
+    """Return each line of a context with its record; a headline has none.
 
     Raises:
-        ValueError: A line is none that a context has, or the last one is missing.
+        ValueError: A line is not one that a context has, or the last one is missing.
     """
     return _read(text) if text.startswith(_HEAD) else ()
 
 
-@lru_cache(maxsize=256)  # the same notes are looked through at each call of a model
+@lru_cache(maxsize=256)  # the same notes are parsed at each call of a model
 def _read(text: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
     return tuple(_lines(text))
 
@@ -304,7 +304,7 @@ def _short(text: str) -> str:
 
 
 def _size(size: int) -> str:
-    """Return a size for people, in thousands: the last digits say nothing."""
+    """Return a size for people, rounded to thousands."""
     for unit, many in (("MB", 1_000_000), ("KB", 1_000)):
         if size >= many:
             return f"{round(size / many)} {unit}"

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 
-from remegraph.engine.origin import telling
+from remegraph.engine.origin import distinctive_words
 from remegraph.text import table, word_list
 from remegraph.text.entities import entities
-from remegraph.text.scripts import HAN, has_cjk, number, simplified, spoken
+from remegraph.text.scripts import HAN, full_numeral, has_cjk, number, simplified
 from remegraph.text.sentences import sentences
 from remegraph.text.telltales import capitalizes_nouns, values
 from remegraph.text.terms import (
@@ -28,7 +28,7 @@ from remegraph.text.terms import (
 from remegraph.text.times import resolve
 from remegraph.text.tokens import stop_words, tokenize
 
-__all__ = ["Ground", "Said"]
+__all__ = ["DatedText", "Ground"]
 
 _RUN = re.compile(r"\d+(?:[.,:/\-\u2013]\d+)*")
 _DATE = re.compile(r"(?P<year>\d{4})[-/.年](?P<month>\d{1,2})(?:[-/.月](?P<day>\d{1,2}))?")
@@ -44,7 +44,7 @@ _LATIN = re.compile("[A-Za-z0-9]")
 _HALF_DOZEN = re.compile(r"\bhalf a dozen\b|半打", re.IGNORECASE)
 _HAN_RUN = re.compile(f"[{HAN}]+")
 _NEAR = timedelta(days=15)
-"""How far a day of the week, or one counted from today, is from when it was said."""
+"""How far a named or counted day may be from when it was said."""
 
 _SHORT = {
     "road": "rd",
@@ -57,18 +57,18 @@ _SHORT = {
 }
 
 _SMALL = 3
-"""Numbers up to this may count a list: they need not have been said."""
+"""Numbers up to this may count the items of a list: they need not have been said."""
 
 _LONG = 6
-"""Letters of a name that is found wherever they follow each other, in however many words."""
+"""Letters a name needs to be found across words: "EpiPen" in "epi pen"."""
 
 _PREFIX = 3
 _FEWEST = 3.0
-"""Weight of the words of a statement that nothing bears out."""
+"""Weight of the words of a statement that nothing supports."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class DatedText:
     """A text, and when it was said."""
 
     text: str
@@ -80,33 +80,33 @@ class Ground:
     """All that a statement may say.
 
     Args:
-        shown: What was shown to whoever wrote it: messages, memories, names.
+        shown: What was shown to its writer: messages, memories, names.
         named: Whom it may be about: their names support nothing.
-        cited: What it rests on; it may give the sum or the difference of numbers in it.
+        cited: What it rests on; a statement may give the sum or the difference of numbers in it.
     """
 
-    shown: Sequence[Said]
+    shown: Sequence[DatedText]
     named: Sequence[str] = ()
     cited: Sequence[str] = ()
 
     def lacking(self, text: str) -> tuple[str, ...]:
         """Return the names, numbers and dates of a text that are found nowhere.
 
-        They may be written otherwise: in words or digits, with or without separators, in twelve hours or twenty-four, as the
-        day that a word of time means; so do sums of what is cited, and the year of an age.
+        They may be written differently: in words or digits, with or without separators, in twelve hours or twenty-four, as the
+        day that a word of time means. Sums of what is cited, and the year of an age, count as found.
         """
         return tuple(dict.fromkeys((*self._names(text), *self._numbers(text))))
 
     def strange(self, text: str, value: str = "") -> tuple[str, ...]:
-        """Return what of a text, and of the value that it gives an attribute, somebody should be asked about.
+        """Return the parts of a text, and of the value that it gives an attribute, that someone should be asked about.
 
-        These are all its words where not one of them stands anywhere and they are not few; else what may be a name that stands
-        nowhere, and may be a word as well.
+        These are all its words, if there are several and none of them occurs anywhere; else names that occur nowhere, if they
+        may also be ordinary words.
         """
         return self._alien(f"{text} {value}") or tuple(dict.fromkeys((*self._likely(text), *self._valued(value))))
 
     def _alien(self, text: str) -> tuple[str, ...]:
-        words = telling(text).difference(*map(telling, self.named))
+        words = distinctive_words(text).difference(*map(distinctive_words, self.named))
         if self._other_script(text) or weight(words) < _FEWEST or words & self._words:
             return ()
         return tuple(sorted(word.lstrip("=~") for word in words))
@@ -117,7 +117,7 @@ class Ground:
 
     @cached_property
     def _words(self) -> frozenset[str]:
-        return frozenset().union(*(telling(each.text) for each in self.shown))
+        return frozenset().union(*(distinctive_words(each.text) for each in self.shown))
 
     @cached_property
     def _spelled(self) -> tuple[frozenset[str], frozenset[str]]:
@@ -131,36 +131,36 @@ class Ground:
         if self._other_script(text):
             return
         if has_cjk(text):
-            yield from self._unsaid(_introduced("sure", "zh", text))
+            yield from self._unknown_names(_introduced("sure", "zh", text))
             return
         german = capitalizes_nouns(f"{self._whole} {text}")
         short = {word for run in _RUN_OF_NAMES.findall(text) if self._has_initials(run) for word in run.split()}
         found = _introduced("sure", "de", text) if german else _names_in(text)
-        yield from (name for name in self._unsaid((*found, *_shouted(text))) if name not in short)
+        yield from (name for name in self._unknown_names((*found, *_shouted(text))) if name not in short)
 
     def _likely(self, text: str) -> Iterator[str]:
-        """Yield what may be names that stand nowhere, by where they stand in the text."""
+        """Yield possible names that occur nowhere, recognised by their position in the text."""
         if self._other_script(text):
             return
         if has_cjk(text):
-            yield from (each for each in _introduced("likely", "zh", text) if self._unheard(each))
+            yield from (each for each in _introduced("likely", "zh", text) if self._is_unknown(each))
         elif capitalizes_nouns(f"{self._whole} {text}"):
-            yield from self._unsaid(_introduced("likely", "de", text))
+            yield from self._unknown_names(_introduced("likely", "de", text))
         else:
             first = (name for span in sentences(text) for name in _introduced("likely", "en", span.text))
             known = (*stop_words(), *table("names")["words"]["speakers"].split())
-            yield from self._unsaid(name for name in first if name.casefold() not in known)
+            yield from self._unknown_names(name for name in first if name.casefold() not in known)
 
     def _valued(self, value: str) -> tuple[str, ...]:
-        """Return a Chinese value of which nothing stands anywhere, or the names in another that stand nowhere."""
+        """Return a Chinese value of which no character occurs anywhere, or the names in another value that occur nowhere."""
         if self._other_script(value):
             return ()
         if has_cjk(value):
-            return (value,) if self._unheard(value) else ()
-        return () if capitalizes_nouns(self._whole) else tuple(self._unsaid(_NAME.findall(value)))
+            return (value,) if self._is_unknown(value) else ()
+        return () if capitalizes_nouns(self._whole) else tuple(self._unknown_names(_NAME.findall(value)))
 
-    def _unsaid(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield those of some names that stand nowhere, in no form."""
+    def _unknown_names(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the names that occur nowhere, in any form."""
         written, stems = self._spelled
         joined = re.sub(r"\W+", "", self._whole.casefold())
         for name in names:
@@ -177,13 +177,13 @@ class Ground:
             if not (set(tokenize(name)) <= stems or self._has_initials(name)):
                 yield name
 
-    def _unheard(self, text: str) -> bool:
-        """Return whether no Chinese character of a text stands anywhere, and it has some."""
+    def _is_unknown(self, text: str) -> bool:
+        """Return whether a text has Chinese characters, none of which occurs anywhere."""
         han = "".join(_HAN_RUN.findall(simplified(text)))
         return len(han) > 1 and not _LATIN.search(text) and not set(han) & set(self._plain)
 
     def _has_initials(self, name: str) -> bool:
-        """Return whether somebody wrote NYC for New York City, or the other way round."""
+        """Return whether NYC was written for New York City, or the other way round."""
         words = name.split()
         if len(words) > 1:
             return "".join(word[0] for word in words).casefold() in self._spelled[0]
@@ -208,7 +208,7 @@ class Ground:
                 left = f"{left[: mention.start]} {left[mention.end :]}"
         for match in _RUN.finditer(left):
             scaled = values(left[match.start() : match.end() + 2]) - values(match[0])
-            if not (_MONTH_AHEAD.match(left, match.end()) or self._has(match[0]) or scaled & self._said):
+            if not (_MONTH_AHEAD.match(left, match.end()) or self._has(match[0]) or scaled & self._shown_forms):
                 yield match[0]
         yield from (value for value in self._counted(left) if not self._has(value))
 
@@ -216,10 +216,10 @@ class Ground:
         """Yield the numbers that a text has in words."""
         if has_cjk(text):
             counts = (_HAN_COUNT.match(each.text) for each in entities(text) if each.kind == "number")
-            yield from (str(number(spoken(count[0]))) for count in counts if count)
+            yield from (str(number(full_numeral(count[0]))) for count in counts if count)
         elif capitalizes_nouns(f"{self._whole} {text}"):
             for word in re.findall(r"\w+", text.casefold()):
-                if not any(other.startswith(word) for other in self._spelled[0]):  # four, where it is said: zu viert
+                if not any(other.startswith(word) for other in self._spelled[0]):  # four, in words: zu viert
                     yield from map(str, numbers(word))
         else:
             yield from wording(text).numbers - {match.replace(",", "") for match in _RUN.findall(text)}
@@ -231,13 +231,13 @@ class Ground:
 
     def _has_value(self, value: str) -> bool:
         plain = value.lstrip("0") or "0"
-        if plain in self._said or not plain.isdecimal():
-            return plain in self._said
+        if plain in self._shown_forms or not plain.isdecimal():
+            return plain in self._shown_forms
         amount = int(plain)
         hours = {str(amount - 12), str(amount + 12)} if amount <= 24 else set[str]()
         return (
             amount <= _SMALL
-            or not hours.isdisjoint(self._said)
+            or not hours.isdisjoint(self._shown_forms)
             or plain in self._of_times
             or amount in self._sums
             or self._is_of_clock(amount)
@@ -245,10 +245,10 @@ class Ground:
         )
 
     def _is_of_clock(self, amount: int) -> bool:
-        """Return whether a number may be of a time that is told as people do: half past seven, Viertel vor acht."""
+        """Return whether a number may be part of a time in everyday words: half past seven, Viertel vor acht."""
         told = re.search(table("names")["words"]["quarters"], self._whole) is not None
         next_hours = {str(amount + 1), str((amount + 1) % 12)} if amount < 24 else set[str]()
-        return told and (amount in {15, 30, 45} or not next_hours.isdisjoint(self._said))
+        return told and (amount in {15, 30, 45} or not next_hours.isdisjoint(self._shown_forms))
 
     def _has_date(self, match: re.Match[str]) -> bool:
         year, day = match["year"], match["day"]
@@ -258,11 +258,11 @@ class Ground:
             return True
         with suppress(ValueError):
             date = datetime(int(year), int(match["month"]), int(day), tzinfo=UTC)
-            return self._is_near(date) or str(date.isocalendar().week) in self._said
+            return self._is_near(date) or str(date.isocalendar().week) in self._shown_forms
         return False
 
     def _has_days(self, date: WrittenDate) -> bool:
-        """Return whether the days of a date are some that a word of time in the sources may mean."""
+        """Return whether a word of time in the sources may mean the days of a date."""
         years = {date.year} if date.year else {each.time.year + step for each in self.shown for step in (-1, 0, 1)}
         with suppress(ValueError):
             return all(
@@ -271,12 +271,12 @@ class Ground:
         return False
 
     def _is_near(self, date: datetime) -> bool:
-        """Return whether a day is one that a word of time in the sources may mean."""
+        """Return whether a word of time in the sources may mean a day."""
         said = (each.time.date() for each in self.shown if counts_from_today(each.text))
         return any(abs(date.date() - day) <= _NEAR for day in said)
 
     @cached_property
-    def _said(self) -> frozenset[str]:
+    def _shown_forms(self) -> frozenset[str]:
         return frozenset(form for each in self.shown for form in _forms(each.text))
 
     @cached_property
@@ -285,7 +285,7 @@ class Ground:
 
     @cached_property
     def _of_times(self) -> frozenset[str]:
-        """The numbers by which times are written that the texts mean, and those at which they were said."""
+        """The numbers used to write the times that the texts mean, and the times at which they were said."""
         times = [each.time for each in self.shown]
         for each in self.shown:
             times += (time for mention in resolve(each.text, each.time) for time in (mention.begins, mention.ends))
@@ -322,7 +322,7 @@ def _shouted(text: str) -> list[str]:
 
 
 def _introduced(how: str, language: str, text: str) -> list[str]:
-    """Return what is a name by what stands beside it."""
+    """Return what the words next to it show to be a name."""
     return [found[1] for pattern in _patterns(how, language) for found in pattern.finditer(text)]
 
 
@@ -353,9 +353,7 @@ def _forms(text: str) -> Iterator[str]:
     yield from ["6"] * len(_HALF_DOZEN.findall(text))
     yield from (value.lstrip("0") or "0" for value in wording(text).numbers)
     yield from (value.lstrip("0") or "0" for value in values(text))
-    for numeral in re.findall(
-        r"[一二两兩三四五六七八九十百千万]{3,8}", text
-    ):  # 五百一个月: where it ends, none can tell
+    for numeral in re.findall(r"[一二两兩三四五六七八九十百千万]{3,8}", text):  # 五百一个月: where it ends is ambiguous
         yield from (form for end in range(2, len(numeral)) for form in values(numeral[:end]))
     for run in _RUN.findall(text):
         yield _SEPARATED.sub("", run).lstrip("0")

@@ -1,6 +1,6 @@
 """Nodes of the graphs: one body for sync and async, and what the error of a provider's client means.
 
-A node is a generator that yields what it wants thought. The body reads the ledger, yields a `Think`, receives the result (or
+A node's body is a generator. It reads the ledger, yields a `Think` request, receives the result (or
 the error, thrown in), and returns the state's update. The sync driver calls the thinker; the async one awaits it, and runs the
 body itself in a thread so that SQL never blocks the event loop.
 """
@@ -21,10 +21,10 @@ from remegraph.errors import ModelUnavailableError, RemegraphError, RequestRefus
 from remegraph.text.desensitization import masked
 
 if TYPE_CHECKING:
-    # the retriever shares this module, and needs none of its rules
+    # the retriever shares this module, and does not need its rules
     from remegraph.engine.summary_tasks import Meter, Thinker, Verb
 
-__all__ = ["Body", "Think", "Update", "node", "provider_failure", "told"]
+__all__ = ["Body", "Think", "Update", "error_text", "node", "provider_failure"]
 
 S = TypeVar("S")
 
@@ -65,7 +65,7 @@ class _Node(RunnableLambda[S, Update]):
 def node(
     body: Callable[[S], Body], name: str, session: Callable[[], AbstractContextManager[None]] = nullcontext
 ) -> RunnableLambda[S, Update]:
-    """Return a graph node, sync and async, that runs this body: in sessions of the ledger that end where a thinker thinks."""
+    """Return a graph node, sync and async, that runs this body, in ledger sessions that end before each thinker call."""
     advance = partial(_go_on, session)
 
     def call(state: S) -> Update:
@@ -98,7 +98,7 @@ def node(
 def _go_on(
     session: Callable[[], AbstractContextManager[None]], run: Body, answer: object, error: RemegraphError | None
 ) -> Think | _Done:
-    """Go on to the body's next request or its end: StopIteration must not cross into a thread's future."""
+    """Advance to the body's next request or its end: StopIteration must not cross into a thread's future."""
     try:
         with session():
             return run.throw(error) if error else run.send(answer)
@@ -114,17 +114,17 @@ _REFUSALS = (ModelInvalidRequestError, ContextOverflowError)
 
 
 _REFUSING = frozenset({400, 413, 422})
-"""Invalid, too large, not to be processed: the same request gets the same answer. 401 and 403 end with the key."""
+"""Invalid, too large, not to be processed: the same request gets the same answer. 401 and 403 last until the key changes."""
 
 
 def provider_failure(name: str, error: Exception) -> ModelUnavailableError | RequestRefusedError:
-    """Return an error of a model's or an embedder's client in our own words."""
+    """Return our error for one raised by a model's or an embedder's client."""
     if isinstance(error, _REFUSALS) or _status(error) in _REFUSING:
-        return RequestRefusedError(f"{name} refused the request ({told(error)}).")
-    return ModelUnavailableError(f"{name} did not answer ({told(error)}).")
+        return RequestRefusedError(f"{name} refused the request ({error_text(error)}).")
+    return ModelUnavailableError(f"{name} did not answer ({error_text(error)}).")
 
 
-def told(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return what an error says, shortened and without keys and passwords.
 
     Some errors repeat the whole request.

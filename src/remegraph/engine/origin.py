@@ -1,6 +1,6 @@
 """Origin and trust: whose words a text draws on, and whether it gives the agent orders, so that a person should see it first.
 
-A tripwire, no wall: whatever passes is still shown as data, with its source and its trust.
+A tripwire, not a wall: whatever passes is still shown as data, with its source and its trust.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from remegraph.text.sentences import sentences
 from remegraph.text.terms import grams, weight, wording
 from remegraph.text.tokens import query_tokens
 
-__all__ = ["EXPERIENCE", "Belief", "Heard", "commands", "telling", "telling_words", "trust_of_summary"]
+__all__ = ["EXPERIENCE", "Belief", "Sources", "best_sentence", "commands", "distinctive_words", "trust_of_summary"]
 
 
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
@@ -44,7 +44,7 @@ def _pattern() -> re.Pattern[str]:
 
 
 EXPERIENCE = 0.6
-"""Trust of what an agent learned of a tool by calling it, in words of the tool."""
+"""Trust of what an agent learned about a tool by calling it, in words of the tool."""
 
 _DRAWN = 0.3
 """Share of the words of a text, by weight, from which on it draws on others, where there are two."""
@@ -73,7 +73,7 @@ _ADDRESS = re.compile(
 )
 _HOUR = re.compile(r"(?::00)+\Z")
 _VALUE = re.compile(r"(?!(?:19|20)\d\d\Z)[1-9]\d{3,}(?:[.,]\d+)?")
-"""A number that identifies something: no year, no time, no version."""
+"""A number that identifies something: not a year, a time or a version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +83,14 @@ class Belief:
     trust: float
     drawn: tuple[Message, ...] = ()
     of_tools: bool = False
-    """Whether it draws on tools or documents, and no word of a person is cited for it."""
+    """Whether it draws on tools or documents, without citing any words of a person."""
 
 
-def telling_words(text: str, source: str) -> str:
+def best_sentence(text: str, source: str) -> str:
     """Return the sentence of a source that shares most words with a text, or its beginning where that is long."""
-    words = telling(text)
+    words = distinctive_words(text)
     spans = sentences(source)
-    best = max(spans, key=lambda span: _weight(telling(span.text) & words), default=None)
+    best = max(spans, key=lambda span: _weight(distinctive_words(span.text) & words), default=None)
     return "" if best is None else best.text if len(best.text) <= _LONGEST_QUOTE else _cut(best.text)
 
 
@@ -100,7 +100,7 @@ def _cut(text: str) -> str:
 
 
 def trust_of_summary(text: str, messages: Sequence[Message]) -> float:
-    """Return how far a summary is believed: a word that no person said makes it draw on all that hold that word."""
+    """Return how far a summary is believed: with a word that no person said, it draws on all sources of that word."""
     own = {word for message in messages if message.trust >= 1 for word in query_tokens(message.indexed_text)}
     drawn = {*query_tokens(text)} - own
     others = (each for each in messages if each.trust < 1 and not drawn.isdisjoint(query_tokens(each.indexed_text)))
@@ -108,7 +108,7 @@ def trust_of_summary(text: str, messages: Sequence[Message]) -> float:
 
 
 @dataclass(frozen=True)
-class Heard:
+class Sources:
     """The words that a statement may come from.
 
     Repeating what is `known`, names and what is believed already, draws on no source.
@@ -120,8 +120,8 @@ class Heard:
     def belief(self, text: str, evidence: Iterable[Evidence] = (), topic: Topic | None = None) -> Belief:
         """Return how far a text is believed that was made of this.
 
-        Evidence of messages that are not among these counts for nothing. Of the tool that the topic is about, an agent
-        may tell what it learned by calling it.
+        Evidence of other messages is ignored. Of the tool that the topic is about, an agent
+        may say what it learned by calling it.
         """
         cited = {item.message_id for item in evidence}
         lessons = self._lessons(text, topic) if topic is not None else frozenset()
@@ -149,36 +149,36 @@ class Heard:
         ]
 
     def _drawn(self, text: str, level: float, sources: Sequence[Message]) -> list[Message]:
-        """Return those of the sources that a text draws on; all of them, where no other said what it says."""
+        """Return the sources that a text draws on; all of them, if no one else said what it says."""
         vouched = self._vouched(level)
-        foreign = frozenset().union(*(telling(each.text) for each in sources)) - vouched
-        words = telling(text)
+        foreign = frozenset().union(*(distinctive_words(each.text) for each in sources)) - vouched
+        words = distinctive_words(text)
         drawn = words & foreign
-        parts = [telling(span.text) for span in sentences(text)]
+        parts = [distinctive_words(span.text) for span in sentences(text)]
         if (
             _draws(drawn, words)
-            or any(_mostly(part, foreign) for part in map(telling, clauses(text)))
+            or any(_mostly(part, foreign) for part in map(distinctive_words, clauses(text)))
             or any(_weight(part & foreign) > 0.5 * _weight(part) for part in parts)
         ):
-            return [each for each in sources if not drawn.isdisjoint(telling(each.text))]
+            return [each for each in sources if not drawn.isdisjoint(distinctive_words(each.text))]
         alone = level < QUARANTINE_BELOW and _weight(words & vouched) < _SUPPORTED * _weight(words)
         return list(sources) if alone else []
 
     def _vouched(self, level: float) -> frozenset[str]:
-        """Return the words of all who are believed more than this: of an agent, what it said before it read of it."""
-        found = set().union(*map(telling, self.known))
+        """Return the words of all who are believed more than this; of an agent, what it said before it read the source."""
+        found = set().union(*map(distinctive_words, self.known))
         read = False
         for each in self.messages:
             read |= each.trust <= level and (each.role == "tool" or each.is_document)
-            found |= telling(each.speaker) | _dates(each)
+            found |= distinctive_words(each.speaker) | _dates(each)
             before = each.trust > level and not (read and each.role == "assistant")
             if before or each.message_id in self._confirmed:
-                found |= telling(each.indexed_text)
+                found |= distinctive_words(each.indexed_text)
         return frozenset(found)
 
     @cached_property
     def _confirmed(self) -> frozenset[str]:
-        """The ids of what an agent says and the person confirms with the next words."""
+        """The ids of agent messages that the person confirms with their next words."""
         spoken = [each for each in self.messages if each.role == "assistant" or each.from_user]
         return frozenset(
             each.message_id
@@ -187,10 +187,10 @@ class Heard:
         )
 
     def _lessons(self, text: str, topic: Topic) -> frozenset[str]:
-        """Return the ids of tool results of which a text says what an agent learned by calling the tool.
+        """Return the ids of tool results that a text is a lesson from, learned by calling the tool.
 
-        A lesson names its tool, and is about calling it: it says more than the tool did, of whom it takes a few words, and
-        none of them asks for anything. What the agent passed to tools are its own words.
+        A lesson names its tool, and is about calling it: it says more than the tool did, takes only a few words from it, and
+        none of them asks for anything. What the agent passed to tools counts as its own words.
         """
         if topic.type not in {"tool", "task"} or commands([text]):
             return frozenset()
@@ -204,17 +204,17 @@ class Heard:
         if not any(call.name.casefold() in about for _, call, _ in calls):
             return frozenset()
         results = [self.messages[answer] for _, _, answer in calls if answer is not None]
-        own = self._vouched(EXPERIENCE) | telling(passed)
-        said = frozenset().union(*(telling(each.text) for each in results)) - own
-        read = said - frozenset().union(*(telling(each.text) for each in results if failed(each.text)))
-        words = telling(text)
+        own = self._vouched(EXPERIENCE) | distinctive_words(passed)
+        said = frozenset().union(*(distinctive_words(each.text) for each in results)) - own
+        read = said - frozenset().union(*(distinctive_words(each.text) for each in results if failed(each.text)))
+        words = distinctive_words(text)
         drawn = words & said
         tells = (
             _weight(drawn) <= min(_LONGEST_LESSON, _LESSON * _weight(words))
             and not _draws(words & read, words, share=_OF_RESULT)
-            and not any(_mostly(part, read) for part in map(telling, clauses(text)))
+            and not any(_mostly(part, read) for part in map(distinctive_words, clauses(text)))
             and drawn.isdisjoint(_no_lesson())
-            and not commands(each.text for each in results if not drawn.isdisjoint(telling(each.text)))
+            and not commands(each.text for each in results if not drawn.isdisjoint(distinctive_words(each.text)))
         )
         return frozenset(each.message_id for each in results if tells)
 
@@ -230,8 +230,8 @@ def _mostly(part: frozenset[str], foreign: frozenset[str]) -> bool:
 
 
 @lru_cache(maxsize=1 << 10)
-def telling(text: str) -> frozenset[str]:
-    """Return the words that tell: without weak ones, Chinese in pairs of characters."""
+def distinctive_words(text: str) -> frozenset[str]:
+    """Return the distinctive words of a text: without weak ones, Chinese in pairs of characters."""
     said = wording(text)
     alone = {word for word in said.words if word[0] != "~" and not _HAN_CHARACTER.fullmatch(word)}
     numbers = {_HOUR.sub("", number).lstrip("0") for number in said.numbers} - {""}
@@ -243,7 +243,7 @@ def _weight(words: Iterable[str]) -> float:
 
 
 def _dates(message: Message) -> frozenset[str]:
-    """Return the numbers by which the time of a message is written: they tell nothing of what it says."""
+    """Return the numbers used to write the time of a message: they are not evidence of what it says."""
     time = message.time
     return frozenset(map(str, (time.year, time.month, time.day)))
 
@@ -255,4 +255,4 @@ def _confirms() -> re.Pattern[str]:
 
 @cache
 def _no_lesson() -> frozenset[str]:
-    return frozenset(word for each in table("origin")["no_lesson"].split() for word in telling(each))
+    return frozenset(word for each in table("origin")["no_lesson"].split() for word in distinctive_words(each))

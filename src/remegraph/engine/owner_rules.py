@@ -1,7 +1,7 @@
-"""Rules of the agent's owner: what a block taught is held against them before anything of it is written.
+"""Rules of the agent's owner: what a block taught is checked against them before anything of it is written.
 
-It fails closed: a statement passes only where it was found to. A model that is out leaves the block pending; one
-whose answer cannot be used, failed, for the next try. Reports name rules, and never what broke them.
+It fails closed: a statement passes only if it was found to pass. A model that is down leaves the block pending; one
+whose answer cannot be used leaves it failed, to be tried again. Reports name rules, and never what broke them.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["FAILED", "Draft", "Passed", "broken", "screened", "unmissed", "unreasoned"]
 
 FAILED = "Not all of a model's answers could be used. What was wrong with them may not be said, as the owner has rules."
-"""Why a topic failed, where its words may be those that are never remembered."""
+"""Why a topic failed, without its words: they may be among those that are never remembered."""
 
 _SAYING = frozenset({"create", "refine"})
 """The actions that give a memory words."""
 
 _FOLLOWING = frozenset({"supersede", "correct", "dispute"})
-"""The actions on a memory that another gives rise to."""
+"""The actions on a memory that follow from another memory."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Draft:
     rows: Sequence[StoredMessage]
     """All its messages."""
     messages: tuple[StoredMessage, ...]
-    """Those that are read, with what is in their attachments."""
+    """The messages that are read, with the content of their attachments."""
     summary: BlockSummary
     proposals: Mapping[str, Proposal]
     """By topic key."""
@@ -62,9 +62,9 @@ class Passed:
     """Words of the block that must not be shown."""
     rows: Mapping[str, StoredMessage]
     kept_out: tuple[str, ...] = ()
-    """The rule that each statement broke which is left out."""
+    """For each statement left out, the rule that it broke."""
     failure: str = ""
-    """Why nothing passed, where no answer said what may."""
+    """Why nothing passed, if no answer said what may."""
 
     def within(self, changes: ChangeSet) -> ChangeSet:
         """Return a block's change with these words withheld, and without a quote of them."""
@@ -127,10 +127,10 @@ def screened(rules: OwnerRules, draft: Draft, thinker: Thinker, meter: Meter) ->
 
 
 def broken(rules: OwnerRules, texts: Sequence[str], language: Language, thinker: Thinker, meter: Meter) -> str:
-    """Return the name of the first rule that a statement breaks which comes by itself; nothing where it breaks none.
+    """Return the name of the first rule that a single statement breaks; empty if it breaks none.
 
     Raises:
-        ModelError: The model did not answer, or not what was asked: then it is unknown.
+        ModelError: The model did not answer, or not as asked, so it is unknown.
     """
     text = "; ".join(filter(None, texts))
     number = rules.broken_by(text) or thinker.screen(ScreenTask(rules, (text,), (), language), meter).rules[0]
@@ -143,12 +143,12 @@ def unreasoned(objections: Sequence[Objection]) -> tuple[Objection, ...]:
 
 
 def unmissed(objections: Sequence[Objection]) -> tuple[Objection, ...]:
-    """Return objections but those that something is missing: that may be the owner's wish."""
+    """Return objections other than that something is missing, as the owner may want that."""
     return tuple(each for each in objections if each.kind != "omission")
 
 
 def _silent(proposal: Proposal) -> Proposal:
-    """Return a proposal without what was noted of it: it quotes what was left out."""
+    """Return a proposal without its notes: they quote what was left out."""
     return replace(proposal, notes=(), failure=FAILED if proposal.failure else "")
 
 
@@ -175,7 +175,7 @@ def _entry(draft: Draft, left: Sequence[str]) -> BlockSummary:
 def _withheld(
     rules: OwnerRules, rows: Mapping[str, StoredMessage], told: Collection[tuple[str, str]]
 ) -> tuple[Withholding, ...]:
-    """Return what is withheld of the messages of a block: what breaks a rule by its form, and what a person named."""
+    """Return what is withheld of the messages of a block: what breaks a rule by its form, and what the model named."""
     found: dict[str, dict[str, None]] = {}
     for row in rows.values():
         texts = (row.text, *leaves(row.evolve(extra={})))

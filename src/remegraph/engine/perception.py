@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from remegraph.engine.nodes import Think
-from remegraph.engine.salience import telling_words, uncovered
+from remegraph.engine.salience import content_words, uncovered
 from remegraph.engine.summary_tasks import DescribeTask, Meter, Pictured, Proposal, Thinker
 from remegraph.errors import InvalidAnswerError, SetupError
 from remegraph.models import Block, Evidence, Message, Reading, StoredMessage
@@ -30,22 +30,22 @@ __all__ = [
     "language_spoken",
     "message_of",
     "perceived",
-    "spoken",
+    "utterances",
 ]
 
 
 _FULL = 20
-"""Different telling words with which a block has full attention."""
+"""Different content words with which a block has full attention."""
 
 
 def attention(messages: Sequence[Message]) -> float:
-    """Return how much a block has to tell, 0 to 1: its different words other than stop words and small talk.
+    """Return how much a block has to say, 0 to 1, by its different words other than stop words and small talk.
 
     A block with tool calls, or with a statement that the rules find worth remembering, has full attention.
     """
     if any(message.tool_calls for message in messages) or uncovered(messages, ()):
         return 1.0
-    words = frozenset[str]().union(*(telling_words(message.text) for message in messages))
+    words = frozenset[str]().union(*(content_words(message.text) for message in messages))
     return min(1.0, len(words) / _FULL)
 
 
@@ -67,7 +67,7 @@ def attended(messages: Sequence[StoredMessage], score: Attention, least: float) 
 
 
 _SEPARATOR = "#sha256:"
-"""Between a message's id and that of its attachment, in the id that a reading has while a thinker looks at it."""
+"""Separates a message's id from its attachment's, in the id of a reading while a thinker works on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Perceiver:
     attachments: Attachments
     policy: PerceptionPolicy
     redact: Callable[[str], str]
-    """Takes what is private out of what the model read in them."""
+    """Removes what is private from what the model read in them."""
 
     def read(
         self, block: Block, messages: Sequence[StoredMessage], language: Language, thinker: Thinker, meter: Meter
@@ -93,7 +93,7 @@ class Perceiver:
         try:
             task = DescribeTask(tuple(messages), pictured, language)
             told: Mapping[tuple[str, str], Reading] = yield Think(thinker, "describe", task, meter)
-        except InvalidAnswerError as error:  # the words teach all the same; the marks say what was not read
+        except InvalidAnswerError as error:  # the words are still learned from; the marks say what was not read
             return perceived(messages), (f"attachments not read: {error}",)
         read: dict[str, list[Reading]] = {}
         for (message_id, _), reading in told.items():
@@ -121,7 +121,7 @@ class Perceiver:
     def _bytes(self, message: StoredMessage, sha256: str) -> bytes | None:
         try:
             return self.attachments.get([message.partition], sha256)
-        except SetupError:  # lost bytes: the mark goes on saying that it was not read, and `verify` that they are lost
+        except SetupError:  # lost bytes: the mark still says that it was not read, and `verify` reports the loss
             return None
 
 
@@ -151,18 +151,18 @@ def perceived(messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
     return tuple(found)
 
 
-def spoken(messages: Iterable[StoredMessage]) -> list[StoredMessage]:
-    """Return those of the messages that `perceived` gives that were spoken by someone."""
+def utterances(messages: Iterable[StoredMessage]) -> list[StoredMessage]:
+    """Return the messages from `perceived` that someone said, without readings of attachments."""
     return [message for message in messages if _SEPARATOR not in message.message_id]
 
 
 def language_spoken(messages: Iterable[StoredMessage]) -> Language:
     """Return the language of instructions for spoken messages."""
-    return language_of("\n".join(message.text for message in spoken(messages)))
+    return language_of("\n".join(message.text for message in utterances(messages)))
 
 
 def message_of(name: str) -> str:
-    """Return the id of the message that something was said in, or that the attachment belongs to in which it was read."""
+    """Return the id of the message that something was said in, or whose attachment it was read in."""
     return name.partition(_SEPARATOR)[0]
 
 

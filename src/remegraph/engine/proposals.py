@@ -16,9 +16,9 @@ from typing import Annotated, Any, Literal, TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from remegraph.engine.grounds import Ground, Said
+from remegraph.engine.grounds import DatedText, Ground
 from remegraph.engine.nodes import Body, Think, Update, node
-from remegraph.engine.origin import Belief, Heard, telling_words
+from remegraph.engine.origin import Belief, Sources, best_sentence
 from remegraph.engine.retrieval.search import Searcher, Similar
 from remegraph.engine.summary_tasks import Meter, Operation, Proposal, ProposeTask, ThinkerOf, Voice
 from remegraph.errors import InvalidAnswerError, ModelUnavailableError
@@ -37,8 +37,8 @@ __all__ = [
     "Writer",
     "create_sub_agent",
     "ground_of",
-    "heard_of",
     "newest_of",
+    "sources_of",
 ]
 
 
@@ -125,7 +125,7 @@ class Writer:
         self._firm = [memory for memory in task.similar if memory.firm]
         self._prompt = prompt
         self._by_id = {message.message_id: message for message in task.messages}
-        self._heard = heard_of(task)
+        self._heard = sources_of(task)
         self.changes: list[MemoryChange] = []
         self.links: list[Link] = []
         self.notes: list[str] = []
@@ -155,14 +155,14 @@ class Writer:
                 for old in olds:
                     self.delete_memory(old, evidence)
             case _:
-                self._say(operation, olds)
+                self._create(operation, olds)
 
     def _end(self, operation: Operation, olds: Sequence[Memory]) -> None:
         if operation.content and all(operation.content != old.content for old in olds):
             # "no longer likes coffee", itself held until then, would say the contrary: it takes their place, without its value
             over = any(holds(old, operation.canonical_topic, operation.slot_value) for old in olds)
             value = "" if over else operation.slot_value
-            self._say(replace(operation, slot_value=value, valid_from=operation.valid_to, valid_to=None), olds)
+            self._create(replace(operation, slot_value=value, valid_from=operation.valid_to, valid_to=None), olds)
             return
         for old in olds:
             self.end(old, operation.evidence, until=operation.valid_to)
@@ -189,7 +189,7 @@ class Writer:
                     if old is not holding:
                         self._retire(old, holding, "supersede")
 
-    def _say(self, operation: Operation, olds: Sequence[Memory]) -> None:
+    def _create(self, operation: Operation, olds: Sequence[Memory]) -> None:
         """Write a new memory, in the place of others or beside them."""
         content, slot, value = operation.content, operation.canonical_topic, operation.slot_value
         beside = operation.action == "CONTRADICT"
@@ -205,7 +205,7 @@ class Writer:
 
         What is wrong, over, or to be forgotten may be what the agent itself saved in the very turn that says so.
         """
-        said_at = self._said_at(operation.evidence)
+        said_at = self._time_of(operation.evidence)
         told = said_at if operation.action == "SUPERSEDE" else max(said_at, self._task.block.end_time)
         began = max(filter(None, (operation.valid_from, told)))
         later = [old for old in olds if old.said_at > began]
@@ -260,7 +260,7 @@ class Writer:
             supersedes=tuple(old.memory_id for old in retired),
             valid_from=operation.valid_from,
             valid_to=operation.valid_to,
-            said_at=self._said_at(operation.evidence),
+            said_at=self._time_of(operation.evidence),
             recorded_at=task.now,
         )
         self.changes.append(MemoryChange(memory=memory, expected_version=0, action="create"))
@@ -339,7 +339,7 @@ class Writer:
             evidence,
             "end",
             valid_from=old.valid_from or old.said_at,
-            valid_to=until or self._said_at(evidence),
+            valid_to=until or self._time_of(evidence),
         )
 
     def _join_firm(self, new: Memory, replaces: Sequence[Memory]) -> None:
@@ -367,7 +367,7 @@ class Writer:
             **changes,
             evidence=tuple(dict.fromkeys((*old.evidence, *evidence))),
             block_ids=tuple(dict.fromkeys((*old.block_ids, self._task.block.block_id))),
-            said_at=max(old.said_at, self._said_at(evidence)),
+            said_at=max(old.said_at, self._time_of(evidence)),
         )
         self.changes.append(change)
 
@@ -384,22 +384,22 @@ class Writer:
         """Return evidence with the words of tools and documents of this block that a text draws on and nothing cites."""
         cited = {item.message_id for item in evidence}
         drawn = [each for each in belief.drawn if each.message_id in self._by_id and each.message_id not in cited]
-        found = [(each.message_id, telling_words(content, each.text)) for each in drawn]
+        found = [(each.message_id, best_sentence(content, each.text)) for each in drawn]
         block_id = self._task.block.block_id
         more = (Evidence(message_id=name, quote=words, block_id=block_id) for name, words in found if words)
         return (*evidence, *more)
 
-    def _said_at(self, evidence: Sequence[Evidence]) -> datetime:
+    def _time_of(self, evidence: Sequence[Evidence]) -> datetime:
         times = [self._by_id[item.message_id].time for item in evidence]
         return max(times) if times else self._task.block.end_time
 
 
-def heard_of(task: ProposeTask) -> Heard:
+def sources_of(task: ProposeTask) -> Sources:
     """Return what was said where the memories of a task come from, and what is believed already."""
     shown = (*task.similar, *task.beside, *task.itself, *task.meant)
     names = (task.scope.user, task.scope.agent or "", task.shelf.topic.target_name.replace("_", " "))
     known = (each.content for each in shown if each.trust >= QUARANTINE_BELOW)
-    return Heard((*task.before, *task.messages), (*names, *known))
+    return Sources((*task.before, *task.messages), (*names, *known))
 
 
 def ground_of(task: ProposeTask) -> Ground:
@@ -409,10 +409,10 @@ def ground_of(task: ProposeTask) -> Ground:
     names = (task.scope.user, task.scope.agent or "", topic.target_name, topic.description)
     return Ground(
         (
-            *(Said(each.indexed_text, each.time) for each in (*task.before, *task.messages)),
-            *(Said(f"{each.content} {each.slot_value} {each.canonical_topic}", each.said_at) for each in shown),
-            *(Said(each.valid_to.isoformat(), each.valid_to) for each in shown if each.valid_to),
-            *(Said(name, now) for name in names if name),
+            *(DatedText(each.indexed_text, each.time) for each in (*task.before, *task.messages)),
+            *(DatedText(f"{each.content} {each.slot_value} {each.canonical_topic}", each.said_at) for each in shown),
+            *(DatedText(each.valid_to.isoformat(), each.valid_to) for each in shown if each.valid_to),
+            *(DatedText(name, now) for name in names if name),
         ),
         named=(*names, *(each.speaker for each in task.messages)),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from remegraph.engine.extractive import ExtractiveThinker
-from remegraph.engine.forget_phrases import clauses, telling_sentences
+from remegraph.engine.forget_phrases import clauses, revealing_sentences
 from remegraph.engine.routes import at_home
 from remegraph.engine.summary_tasks import DigestTask, Meter
 from remegraph.ledger.permissions import is_shared
@@ -34,7 +34,7 @@ from remegraph.text.telltales import Telltales
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive
 
-__all__ = ["Removal", "Removals", "Words", "index_entry", "left_of", "phrases_of", "tells_of", "unquoted", "whole"]
+__all__ = ["Removal", "Removals", "Words", "index_entry", "left_of", "phrases_of", "telltales_of", "unquoted", "whole"]
 
 _FEW = 2_000
 """Messages that are all read: a value may be written in ways that no index of words leads to."""
@@ -108,7 +108,7 @@ class _Asked:
 
     root: Memory
     mine: tuple[Partition, ...]
-    tells: tuple[Telltales, ...]
+    telltales: tuple[Telltales, ...]
     leave: frozenset[str]
     at_home: bool
     """Whether what all agents of the user own may go, too."""
@@ -116,18 +116,18 @@ class _Asked:
     @property
     def sought(self) -> list[str]:
         """Tokens of our index of which whatever says it holds some."""
-        return sorted({token for each in self.tells for token in each.sought})
+        return sorted({token for each in self.telltales for token in each.sought})
 
     def may_take(self, memory: Memory) -> bool:
         """Return whether another memory may go along: what agents agreed on takes more than the word of one."""
         agreed = is_shared(memory.partition) and memory.partition != self.root.partition
         return memory.memory_id not in self.leave and (self.at_home or not agreed)
 
-    def says(self, memory: Memory, *, abstracted: bool) -> bool:
+    def repeated_by(self, memory: Memory, *, abstracted: bool) -> bool:
         """Return whether another memory says the same; what was abstracted from several, only by a value of it."""
-        tells = [each for each in self.tells if each.values or (each.everywhere and not abstracted)]
+        telltales = [each for each in self.telltales if each.values or (each.everywhere and not abstracted)]
         texts = (memory.content, memory.when_to_use, memory.summary)
-        return any(telling_sentences(text, tells) for text in texts)
+        return any(revealing_sentences(text, telltales) for text in texts)
 
 
 @dataclass(frozen=True)
@@ -140,12 +140,12 @@ class Removal:
     """Next versions of memories that stay, without the quotes that go."""
     words: Words
     summaries: tuple[BlockSummary, ...]
-    tells: tuple[Telltales, ...] = ()
+    telltales: tuple[Telltales, ...] = ()
     reason: WithheldReason = "forgotten"
 
-    def says(self, text: str) -> bool:
+    def stated_in(self, text: str) -> bool:
         """Return whether a text that was kept beside the statement says it."""
-        return bool(telling_sentences(text, self.tells, beside=True))
+        return bool(revealing_sentences(text, self.telltales, beside=True))
 
     @property
     def withheld(self) -> tuple[Withholding, ...]:
@@ -194,27 +194,27 @@ class Removals:
         ids = [item.message_id for item in cited]
         said = self._archive.messages(mine, ids=ids, asked=True) if cited else ()
         names = [scope.user or "", scope.agent or "", *(message.speaker for message in said)]
-        tells = tells_of(root, names, versions)
-        asked = _Asked(root, tuple(mine), tells, leave, at_home(scope, self._settings))
+        telltales = telltales_of(root, names, versions)
+        asked = _Asked(root, tuple(mine), telltales, leave, at_home(scope, self._settings))
         words, values = Words(), {version.slot_value for version in versions} - {""}
         for message in said:
             quoted = [item.quote for item in cited if item.message_id == message.message_id]
             spans = list(_found(quoted, message))
             rest = message.evolve(content=without(message.text, spans, mark="\n"))
-            words.add(message, (*spans, *phrases_of(rest, tells), *_given(message, values)))
+            words.add(message, (*spans, *phrases_of(rest, telltales), *_given(message, values)))
         homes = self.blocks(words)
-        for message in self._saying(asked):
+        for message in self._candidates(asked):
             near = any(_holds(block, message) for block in homes)
-            if found := phrases_of(message, tells, near=near):
+            if found := phrases_of(message, telltales, near=near):
                 words.add(message, (*found, *_given(message, values)))
         for message in (*self._answers(list(words.messages.values())), *beside):
-            words.add(message, phrases_of(message, tells, beside=True))
+            words.add(message, phrases_of(message, telltales, beside=True))
         for place in [place for place in words.messages if place[1] in leave]:
             del words.messages[place], words.phrases[place]
         blocks = self.blocks(words)
         along, kept = self._sort(asked, words, blocks)
         summaries = self.again(words, blocks)
-        return Removal(root, along, kept, words, summaries, tells)
+        return Removal(root, along, kept, words, summaries, telltales)
 
     def of_messages(self, partition: Partition, words: Words, reason: WithheldReason) -> Removal:
         """Return the plan for whole messages: what rests on them alone goes, whatever it says."""
@@ -234,7 +234,7 @@ class Removals:
         summaries = self.again(words, blocks)
         return Removal(None, tuple(gone), tuple(kept), words, summaries, reason=reason)
 
-    def _saying(self, asked: _Asked) -> Iterator[StoredMessage]:
+    def _candidates(self, asked: _Asked) -> Iterator[StoredMessage]:
         """Yield the messages that may say it: all where they are few, else by the index of their words."""
         few = self._archive.messages(asked.mine, limit=_FEW + 1, asked=True)
         if len(few) <= _FEW:
@@ -275,7 +275,7 @@ class Removals:
         for memory in found.values():
             hidden = words.hides(memory)
             rests = bool(hidden) and all(hidden) and memory.memory_id not in derived
-            if asked.may_take(memory) and (rests or asked.says(memory, abstracted=memory.memory_id in derived)):
+            if asked.may_take(memory) and (rests or asked.repeated_by(memory, abstracted=memory.memory_id in derived)):
                 along.append(memory)
             elif any(hidden):
                 kept.append(_next_without(memory, hidden))
@@ -315,7 +315,7 @@ def whole(rows: Iterable[StoredMessage]) -> Words:
     return words
 
 
-def tells_of(memory: Memory, names: Iterable[str], versions: Sequence[Memory]) -> tuple[Telltales, ...]:
+def telltales_of(memory: Memory, names: Iterable[str], versions: Sequence[Memory]) -> tuple[Telltales, ...]:
     """Return what gives a memory away: what it says, and the words that say no more than that."""
     known = frozenset(filter(None, (*names, memory.topic.target_name)))
     mine = Telltales(memory.content, known)
@@ -332,13 +332,15 @@ def _holds(block: Block, message: StoredMessage) -> bool:
     )
 
 
-def phrases_of(message: Message, tells: Sequence[Telltales], *, beside: bool = False, near: bool = True) -> list[str]:
+def phrases_of(
+    message: Message, telltales: Sequence[Telltales], *, beside: bool = False, near: bool = True
+) -> list[str]:
     """Return the words of a message that say it: sentences, and arguments of calls; of what a tool returned, all."""
-    found = telling_sentences(message.text, tells, beside=beside, near=near)
+    found = revealing_sentences(message.text, telltales, beside=beside, near=near)
     if found and message.role == "tool":
         return [message.text]
     texts = leaves(message) if message.tool_calls or found else []
-    beyond = [each for each in texts if telling_sentences(each, tells, beside=beside, near=near)]
+    beyond = [each for each in texts if revealing_sentences(each, telltales, beside=beside, near=near)]
     return [*found, *beyond]
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from remegraph.engine.disputes import ATTEMPTS, Disputes
-from remegraph.engine.forget_phrases import FORGET_TOOL, telling_sentences
-from remegraph.engine.removal import Removal, Removals, Words, left_of, phrases_of, tells_of, unquoted, whole
+from remegraph.engine.forget_phrases import FORGET_TOOL, revealing_sentences
+from remegraph.engine.removal import Removal, Removals, Words, left_of, phrases_of, telltales_of, unquoted, whole
 from remegraph.engine.retrieval.search import Searcher
 from remegraph.engine.routes import at_home, own
 from remegraph.errors import ConflictError, NotFoundError
@@ -60,12 +60,12 @@ class Forgetting:
     summaries: tuple[BlockSummary, ...]
     withheld: tuple[Withholding, ...]
     words: Words
-    tells: tuple[Telltales, ...]
+    telltales: tuple[Telltales, ...]
 
-    def says(self, memory: Memory) -> bool:
+    def repeated_by(self, memory: Memory) -> bool:
         """Return whether a memory that is just being made says it, or rests on its words alone."""
         hidden = self.words.hides(memory)
-        return (bool(hidden) and all(hidden)) or bool(telling_sentences(memory.content, self.tells, near=False))
+        return (bool(hidden) and all(hidden)) or bool(revealing_sentences(memory.content, self.telltales, near=False))
 
     def without(self, memory: Memory) -> Memory:
         """Return a memory that is just being made, without the words of it that it quotes."""
@@ -128,7 +128,7 @@ class Retraction:
             except ConflictError:
                 continue
             if discard is not None:
-                discard(mine, plan.says)
+                discard(mine, plan.stated_in)
             return told.evolve(
                 memory=self._head(mine, memory_id),
                 along=tuple(silenced(memory.evolve(status=FORGOTTEN)) for memory in plan.along),
@@ -185,7 +185,7 @@ class Retraction:
             summaries=self._removals.again(words, self._removals.blocks(words)),
             withheld=words.withheld("forgotten"),
             words=words,
-            tells=tuple(tell for plan in plans for tell in plan.tells),
+            telltales=tuple(each for plan in plans for each in plan.telltales),
         )
 
     # ------------------------------------------------------------------------------------------ messages
@@ -269,11 +269,11 @@ class Retraction:
         asked = _asked(messages)
         found: list[Withholding] = []
         for memory, cause in forgotten:
-            tells = tells_of(memory, [partition.user or "", partition.agent or ""], [memory])
+            telltales = telltales_of(memory, [partition.user or "", partition.agent or ""], [memory])
             for at, message in enumerate(messages):
                 beside = at in asked.get(memory.memory_id, ())
                 if beside or message.role in {"assistant", "tool"}:
-                    phrases = phrases_of(message, tells, beside=beside, near=beside)
+                    phrases = phrases_of(message, telltales, beside=beside, near=beside)
                     found += [_withholding(partition, message, phrases, cause)] if phrases else []
         return tuple(found)
 

@@ -28,13 +28,13 @@ __all__ = [
     "Omission",
     "Purpose",
     "Statement",
+    "content_words",
     "model",
     "salience",
     "signs_in",
     "signs_of",
     "small_talk",
     "statements",
-    "telling_words",
     "uncovered",
     "weights",
 ]
@@ -74,11 +74,11 @@ def salience(text: str, before: Sequence[str], purpose: Purpose) -> float:
 def signs_of(text: str, before: Sequence[str]) -> Mapping[str, float]:
     """Return the signs of a text by their names in data/attention.toml, 0 to 1 each."""
     said = _said(text)
-    new = said.words.difference(*map(telling_words, before))
+    new = said.words.difference(*map(content_words, before))
     return {"new": min(1.0, len(new) / _MOST_NEW), **said.signs}
 
 
-class _Said:
+class _TextSigns:
     """Signs of a text by itself. Names, times and persons count in statements; a question only asks."""
 
     def __init__(self, text: str) -> None:
@@ -87,23 +87,23 @@ class _Said:
         named = entities("\n".join(told))
         kinds = [signs_in(part) for part in told]
         asked = [part for part in parts if part not in told]
-        self.words = frozenset[str]().union(*map(telling_words, told))
+        self.words = frozenset[str]().union(*map(content_words, told))
         self.signs = {
             "names": min(1.0, len(named) / _MOST_NAMES),
             "times": float(any(entity.kind == "date" for entity in named)),
             "personal": max((kind[name] for kind in kinds for name in _PERSONAL), default=0.0),
             "binding": max((kind[name] for kind in kinds for name in _BINDING), default=0.0),
-            "asks": float(any(telling_words(part) for part in asked)),
+            "asks": float(any(content_words(part) for part in asked)),
             "feedback": float(any(_feedback(language_of(part)).search(part) for part in told)),
             "addresses": max((kind["you"] for kind in kinds), default=0.0),
         }
 
 
-_said = lru_cache(maxsize=1 << 10)(_Said)
+_said = lru_cache(maxsize=1 << 10)(_TextSigns)
 
 
 @lru_cache(maxsize=1 << 11)
-def telling_words(text: str) -> frozenset[str]:
+def content_words(text: str) -> frozenset[str]:
     """Return the different words of a text, other than stop words and small talk."""
     return frozenset(query_tokens(text)) - stop_words() - small_talk()
 

@@ -85,7 +85,7 @@ class SchemaField:
             except ValidationError as error:
                 first = error
         assert first is not None
-        raise ValueError(_told(first)) from first
+        raise ValueError(_faults(first)) from first
 
     def _complaint(self, value: Any) -> str:
         """Return what the model's own validators hold against a value; empty: nothing, as far as this field goes."""
@@ -131,7 +131,7 @@ class Schema:
                     if each["loc"] and each["loc"][0] in known:
                         wrong.setdefault(str(each["loc"][0]), each["msg"])
                 if not wrong:
-                    return None, refused, _told(error)
+                    return None, refused, _faults(error)
             refused |= wrong
             known = {name: value for name, value in known.items() if name not in wrong}
 
@@ -307,7 +307,7 @@ def _inlined(schema: Any, known: Mapping[str, Any]) -> Any:
     }
 
 
-def _told(error: ValidationError) -> str:
+def _faults(error: ValidationError) -> str:
     """Return what pydantic holds against a value, in a line."""
     details = error.errors(include_url=False, include_input=False, include_context=False)
     return "; ".join(

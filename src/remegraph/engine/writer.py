@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from remegraph.engine.disputes import ATTEMPTS, Disputes
 from remegraph.engine.frame import holds_recalled, shows_recalled
-from remegraph.engine.origin import Heard, commands
+from remegraph.engine.origin import Sources, commands
 from remegraph.engine.retrieval.search import Searcher
 from remegraph.engine.routes import as_known, at_home, home, own
 from remegraph.engine.schemas import Schemas
@@ -282,13 +282,13 @@ class MemoryWriter:
         stated: Stated | None = None
         for attempt in range(ATTEMPTS):
             known, degraded = self._known(candidate, shelf, rivals)
-            if not candidate.believed and (told := _told(candidate, known)):
+            if not candidate.believed and (told := _repetition(candidate, known)):
                 return SaveResult(outcome="refused", reason=told, degraded=degraded)
             known = known if candidate.believed else ()
             rivals_in_slot = (
                 one.memory for one in known if one.memory.canonical_topic == statement.canonical_topic != ""
             )
-            mine = self._disputes.told_by(rivals_in_slot, scope.user)
+            mine = self._disputes.ids_from(rivals_in_slot, scope.user)
             decision = decide(
                 statement,
                 known,
@@ -324,7 +324,7 @@ class MemoryWriter:
         now = [_stored(each, own, at, self._clock()) for at, each in enumerate(candidate.heard, start=1)]
         said = (*(each for each in held if each.message_id not in fresh), *now)
         messages = of_own_systems([each for each in said if not shows_recalled(each)], self._settings.tools.trusted)
-        heard = Heard(messages, (scope.user, scope.agent or ""))
+        heard = Sources(messages, (scope.user, scope.agent or ""))
         text = f"{candidate.indexed_text} {candidate.governed.slot_value}"
         trust = heard.belief(text, topic=topic).trust
         return replace(candidate, trust=min(trust, TRUST_BY_ROLE["tool"]) if commands([text]) else trust)
@@ -469,7 +469,7 @@ class MemoryWriter:
         )
 
 
-def _told(candidate: MemoryCandidate, known: Sequence[Alike]) -> str:
+def _repetition(candidate: MemoryCandidate, known: Sequence[Alike]) -> str:
     """Return why a statement that is not believed is not kept: a memory says it already; empty: none does."""
     digest = content_digest(candidate.content)
     twin = next((one.memory for one in known if content_digest(one.memory.content) == digest), None)

@@ -113,7 +113,7 @@ class Consensus:
             raise ConsensusError(
                 f"Agent {self.scope.agent} bears the proposal out already.", "Another agent must corroborate it."
             )
-        why = doubt(mine, proposal.memory) or echoes(self._own_words(mine), self._heard(proposal.memory))
+        why = doubt(mine, proposal.memory) or echoes(self._own_words(mine), self._cited(proposal.memory))
         if mine.partition.project != proposal.memory.partition.project:
             why = "is of another project"
         if why:
@@ -220,9 +220,9 @@ class Consensus:
         """Return the messages that a memory cites, without those that other agents or packs supplied."""
         beside = self.archive.memories([mine.partition], block_ids=mine.block_ids) if mine.block_ids else ()
         given = {item.message_id for each in beside if each.origin is not None for item in each.evidence}
-        return [message for message in self._heard(mine) if message.message_id not in given]
+        return [message for message in self._cited(mine) if message.message_id not in given]
 
-    def _heard(self, memory: Memory) -> Sequence[Message]:
+    def _cited(self, memory: Memory) -> Sequence[Message]:
         """Return the messages that a memory cites, wherever this user's agents heard them."""
         cited = {each.message_id for each in memory.evidence}
         words = self.archive.endorsements([memory.partition], [memory.memory_id]) if memory.status == "proposed" else ()

@@ -316,7 +316,7 @@ class ForgetDecisions:
         """Forget the memories that hold what is named."""
         for request in requests:
             for memory in self._near(scope, request):
-                if memory.live and memory.memory_id not in leave and _says(request, memory):
+                if memory.live and memory.memory_id not in leave and _matches(request, memory):
                     done = self._retraction.forget(memory.memory_id, scope, leave=leave, discard=discard)
                     yield from (done.memory, *done.along)
 
@@ -387,5 +387,5 @@ class ForgetDecisions:
         ]
 
 
-def _says(request: Request, memory: Memory) -> bool:
+def _matches(request: Request, memory: Memory) -> bool:
     return any(means(request, text) for text in (memory.content, memory.when_to_use, memory.summary))

@@ -21,7 +21,7 @@ from remegraph.models.base import encodable
 if TYPE_CHECKING:
     from remegraph.ports import Recorded
 
-__all__ = ["Course", "Heard", "Lookup", "News", "Turns", "left_out"]
+__all__ = ["Course", "Lookup", "News", "Received", "Turns", "left_out"]
 
 _IDS = UUID("5b0a3c0e-6a0b-4c53-8d0e-2f3a4f3f7c11")
 """Namespace of the ids that follow from content; changing it records whole conversations twice."""
@@ -31,7 +31,7 @@ _SUMMARY = ("lc_source", "summarization")
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Received:
     """One message that was said, by its id; read in full where it had to be."""
 
     message_id: str
@@ -50,13 +50,13 @@ class Heard:
 class Course:
     """A conversation as its host gives it."""
 
-    heard: tuple[Heard, ...]
+    heard: tuple[Received, ...]
     gap: int = -1
     """Index of the newest message that may replace others: instructions, a framework's summary; -1: there is none."""
 
     def without(self, off: Collection[str]) -> Course:
         """Return it without some messages, and without what was answered to them: it may repeat what they say."""
-        kept: list[Heard] = []
+        kept: list[Received] = []
         silent = False
         for each in self.heard:
             silent = each.message_id in off or (silent and each.role != "user")
@@ -107,9 +107,9 @@ class Turns:
     take: Callable[[Message], Message] | None = None
     _kinds: dict[type, bool] = field(default_factory=dict, init=False)
 
-    def heard(self, values: Iterable[object]) -> Course:
+    def read(self, values: Iterable[object]) -> Course:
         """Return what was said, each with its id; a message without one gets the same id every time."""
-        found: list[Heard] = []
+        found: list[Received] = []
         gap = -1
         for index, value in enumerate(listed(values)):
             if self._from_langchain(value):
@@ -120,17 +120,17 @@ class Turns:
                     gap = gap if _was_recalled(kwargs) else index
                     continue
                 if message_id := _usable(getattr(value, "id", None)):
-                    found.append(Heard(message_id, value, index))
+                    found.append(Received(message_id, value, index))
                     continue
             message = self._read(value, index)
             if left_out(message.role, _kwargs(message)):
                 gap = gap if _was_recalled(_kwargs(message)) else index
             elif message.message_id:
-                found.append(Heard(message.message_id, message, index))
+                found.append(Received(message.message_id, message, index))
             else:
                 origin = [self.agent, message.thread, len(found), message.role, message.content]
                 message = message.evolve(message_id=_derived(origin))
-                found.append(Heard(message.message_id, message, index, own_id=False))
+                found.append(Received(message.message_id, message, index, own_id=False))
         return Course(tuple(found), gap)
 
     def places(self, course: Course) -> list[tuple[str, str]]:
@@ -140,7 +140,7 @@ class Turns:
             for each in course.heard
         ]
 
-    def news(self, heard: Sequence[Heard], known: Mapping[str, Recorded], recorded: Lookup) -> News:
+    def news(self, heard: Sequence[Received], known: Mapping[str, Recorded], recorded: Lookup) -> News:
         """Return what of it the ledger lacks. A message whose content was replaced is news under an id of its own."""
         words = {name: _words_of(found.body) for name, found in known.items()}
         lacking: dict[str, Message] = {}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from remegraph.importers.turns import Course, Heard, Lookup
+from remegraph.importers.turns import Course, Lookup, Received
 from remegraph.models import FOLLOWS, Message, Partition, Role
 from remegraph.models.base import Record, Text
 from remegraph.models.messages import WithheldReason, revised
@@ -80,7 +80,7 @@ class _Row:
 
 def placed(messages: Iterable[Message], course: Course, view: View) -> tuple[Message, ...]:
     """Return new messages with their places noted, as far as a list shows them."""
-    if not _tells(course, view):
+    if not _absence_counts(course, view):
         return tuple(messages)
     names = [heard.message_id for heard in course.heard]
     before = dict(zip(names, [_START, *names], strict=False))
@@ -160,7 +160,7 @@ class Judge:
     def gone(self) -> tuple[str, ...]:
         """Ids of messages that the host had, and has no more, whatever is in their place."""
         start = self.view.moment if self.view.due else self.view.began
-        if not start or not self._tells or not self.known:
+        if not start or not self._absence_counts or not self.known:
             return ()
         return tuple(
             row.name
@@ -169,8 +169,8 @@ class Judge:
         )
 
     @cached_property
-    def _tells(self) -> bool:
-        return _tells(self.course, self.view)
+    def _absence_counts(self) -> bool:
+        return _absence_counts(self.course, self.view)
 
     @cached_property
     def _here(self) -> Mapping[str, Recorded]:
@@ -191,7 +191,7 @@ class Judge:
     @cached_property
     def _back(self) -> tuple[_Row, ...]:
         """Messages that are back, and those before them in their branch, which the host may have trimmed."""
-        if not self._tells or not any(found.dropped & _BACK for found in self.known.values()):
+        if not self._absence_counts or not any(found.dropped & _BACK for found in self.known.values()):
             return ()
         dropped = _rows(self.recorded(thread=self.thread, dropped=True))
         hidden = [row for row in dropped if row.found.dropped & _BACK]
@@ -204,7 +204,7 @@ class Judge:
                 earlier = before[earlier]
         return tuple(row for row in hidden if row.stands in shown)
 
-    def _forks(self) -> Iterator[tuple[str, Heard | Role | None]]:
+    def _forks(self) -> Iterator[tuple[str, Received | Role | None]]:
         """Yield each message after which another branch may have been left, and what is there instead.
 
         That is who speaks, where it is not said yet; None where it is known that one of the two branches was left.
@@ -213,7 +213,7 @@ class Judge:
         yield from dict.fromkeys(
             (row.place.after, None) for row in self._back if row.place and row.place.after not in back
         )
-        if not self._tells or not (self.view.due or self.view.addressed):
+        if not self._absence_counts or not (self.view.due or self.view.addressed):
             return  # within a run a host may trim what it had at the start
         places = [place for place, heard in enumerate(self.course.heard) if heard.message_id in self.known]
         if not places:
@@ -250,7 +250,7 @@ class Judge:
             return False  # another branch of the graph, or another run, that goes on at the same time
         return bool(self.view.addressed) or self.mine(row.name) or self.now - row.found.recorded_at >= _SETTLED
 
-    def _replaced(self, row: _Row, instead: Heard | Role | None) -> bool:
+    def _replaced(self, row: _Row, instead: Received | Role | None) -> bool:
         """Return whether something else is in the place of a message.
 
         An answer whose place the next question takes may only have got lost: to hosts that keep no answers, say.
@@ -258,12 +258,12 @@ class Judge:
         if instead is None:
             return True
         role = row.found.body["role"]
-        if role == (instead.role if isinstance(instead, Heard) else instead):
+        if role == (instead.role if isinstance(instead, Received) else instead):
             return True
         return any(found.body["role"] == role for name, found in self._here.items() if name in self._present)
 
 
-def _tells(course: Course, view: View) -> bool:
+def _absence_counts(course: Course, view: View) -> bool:
     """Return whether absence from a list proves anything: derived ids shift with every change."""
     return view.whole and all(heard.own_id for heard in course.heard)
 

@@ -156,7 +156,7 @@ class Capture(Facade):
         )
         try:
             with turn as said:
-                course = turns.heard(messages)
+                course = turns.read(messages)
                 said.extend(each.message_id for each in course.heard)
                 if writes and course.heard:
                     self._parts().tenants.admit(home)
@@ -177,7 +177,7 @@ class Capture(Facade):
 
     def _keep_off_record(self, turns: Turns, messages: Iterable[MessageLike], place: Partition) -> Captured:
         """Mark what of a list is not recorded, so that no later call records it."""
-        parts, course = self._parts(), turns.heard(messages)
+        parts, course = self._parts(), turns.read(messages)
         said = turns.places(course)
         parts.off_record.note(place, said)
         recorded = partial(parts.archive.recorded, place)

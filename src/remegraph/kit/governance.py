@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from remegraph.engine.frame import selected, shown_records
-from remegraph.engine.retrieval.hits import still_said, told_by
+from remegraph.engine.retrieval.hits import record_parts, still_shown
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.governance.decisions import Resolution, check, find, listed, resolve
 from remegraph.governance.versions import difference, dig, dug, known, restore
@@ -287,11 +287,11 @@ class Governance(Facade):
             return tuple(contexts)
         parts = self._parts()
         with parts.archive.session():
-            said = still_said(parts.archive, parts.grants, required(scope), records, parts.clock())
+            said = still_shown(parts.archive, parts.grants, required(scope), records, parts.clock())
         if task is not None:
             chunks = self._context.in_mind.chunks((scope.partition(), task))
             said |= {(each.chunk_id, each.content, "current") for each in chunks}
-        return tuple(selected(each, lambda record: told_by(record) in said) for each in contexts)
+        return tuple(selected(each, lambda record: record_parts(record) in said) for each in contexts)
 
     astanding = twin(standing)
 

@@ -244,7 +244,7 @@ class Knowledge(Facade):
             "episodes": options.include_episodes,
             "public": tuple(options.public),
             "generalizer": parts.thinkers.generalizer(self._context.library(scope).agent, meter),
-            "tell": this.tell,
+            "tell": this.report,
             "check": this.check,
         }
         with meter:

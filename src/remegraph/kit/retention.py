@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from remegraph.engine.frame import shown_texts
-from remegraph.engine.salience import telling_words
+from remegraph.engine.salience import content_words
 from remegraph.errors import BudgetExceededError, InputError, ModelUnavailableError, NotFoundError, RateLimitError
 from remegraph.governance.versions import trace
 from remegraph.importers.messages import MessageLike, to_messages
@@ -276,8 +276,8 @@ class Retention(Facade):
             return found
         check_text(task=task)
         chunks = self._context.in_mind.chunks((scope.partition(), task))
-        in_mind = frozenset[str]().union(*(telling_words(chunk.content) for chunk in chunks))
-        return tuple(sorted(found, key=lambda memory: in_mind.isdisjoint(telling_words(memory.content))))
+        in_mind = frozenset[str]().union(*(content_words(chunk.content) for chunk in chunks))
+        return tuple(sorted(found, key=lambda memory: in_mind.isdisjoint(content_words(memory.content))))
 
     aactive = twin(active)
 

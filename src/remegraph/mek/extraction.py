@@ -28,10 +28,10 @@ from remegraph.mek.generalization import (
     as_slots,
     common_words,
     generalized,
+    has_substance,
     known,
     prose,
     reworded,
-    says_something,
     stand_ins,
     title_of,
 )
@@ -284,7 +284,7 @@ class _Steps:
         made = [
             replace(each, content=generalized(each.kind, each.content, each.memory.language)) for each in state["left"]
         ]
-        kept = [each for each in made if says_something(each.kind, each.content, each.memory.language)]
+        kept = [each for each in made if has_substance(each.kind, each.content, each.memory.language)]
         rejected = tuple(
             _held(each.memory.memory_id, "generalize", "Nothing of general value is left.")
             for each in made
@@ -297,7 +297,7 @@ class _Steps:
         for batch in _batches(kept):
             state["check"]()
             try:
-                said |= {each.memory.memory_id: each for each in _said_in_general(batch, state["generalizer"])}
+                said |= {each.memory.memory_id: each for each in _generalized(batch, state["generalizer"])}
             except (InvalidAnswerError, RequestRefusedError):  # the rules' words are as safe
                 failed += [each.memory.memory_id for each in batch]
         return {"left": tuple(said.values()), "rejected": rejected, "by_rules": tuple(failed)}
@@ -377,7 +377,7 @@ def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
             yield members[start : start + _BATCH]
 
 
-def _said_in_general(batch: Sequence[Candidate], generalizer: Generalizer) -> list[Candidate]:
+def _generalized(batch: Sequence[Candidate], generalizer: Generalizer) -> list[Candidate]:
     fields = [prose(each.kind, each.content) for each in batch]
     drafts = [Draft(each.kind, said, partial(objection, each, said)) for each, said in zip(batch, fields, strict=True)]
     answers = generalizer.generalize(drafts, batch[0].memory.language)

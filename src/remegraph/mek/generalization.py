@@ -27,12 +27,12 @@ __all__ = [
     "as_slots",
     "common_words",
     "generalized",
+    "has_substance",
     "known",
     "listed",
     "persons",
     "prose",
     "reworded",
-    "says_something",
     "stand_ins",
     "title_of",
 ]
@@ -116,7 +116,7 @@ def reworded(content: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str,
     return changed
 
 
-def says_something(kind: Kind, content: Mapping[str, Any], language: str) -> bool:
+def has_substance(kind: Kind, content: Mapping[str, Any], language: str) -> bool:
     """Return whether something of general value is left."""
     if kind == "workflow" and content.get("steps"):
         return True

@@ -15,7 +15,7 @@ from remegraph.errors import SkillError
 from remegraph.models import KnowledgeItem, Memory, Origin, Partition, Skill, Topic
 from remegraph.models.base import operation_id
 from remegraph.models.forms import ItemContent, Understood, understood
-from remegraph.models.skills import check_skill, is_skill, read_workflow, same_procedure, told
+from remegraph.models.skills import check_skill, is_skill, read_workflow, recall_text, same_procedure
 from remegraph.models.standing import QUARANTINE_BELOW, TOMBSTONES
 from remegraph.models.supersession import content_digest
 from remegraph.settings import SharingPolicy
@@ -149,7 +149,7 @@ def _candidate(
     says = replace(says, topic=topics.get(says.topic.key.casefold(), says.topic))
     memory_id = operation_id("absorbed", lives_in.to_json(), says.kind, offer.content.to_json())
     skill = _skill(says.skill, skills, memory_id)
-    content = told(skill) if skill else says.content
+    content = recall_text(skill) if skill else says.content
     if not offer.doubt and commands((offer.title, *offer.tags, *texts(json.loads(offer.content.to_json())))):
         offer = replace(offer, doubt=_COMMANDS)
     return Candidate(

@@ -22,7 +22,7 @@ STATEMENTS = "statements"
 
 def sentence(content: MemoryContent) -> str:
     """Return what a content says: by the same rule, the same content always says the same, in whatever order its fields came. Empty: it says nothing."""
-    language = language_of(" ".join(_telling(content)))
+    language = language_of(" ".join(_texts(content)))
     texts = table("forms")[language]
     if isinstance(content, ProfileContent):
         said = _profile(content, texts, table("forms")["verbs"][language])
@@ -35,7 +35,7 @@ def sentence(content: MemoryContent) -> str:
     return plain(texts["space"].join(each for each in said if each.strip()))
 
 
-def _telling(content: MemoryContent) -> Iterator[str]:
+def _texts(content: MemoryContent) -> Iterator[str]:
     """Yield the words that show the language of a content: no names of types, no times, no ids."""
     if isinstance(content, ProfileContent):
         yield from (content.entity_name, *content.attributes, *_words(content.attributes))

@@ -211,12 +211,12 @@ def _deed(block: object) -> str:
         block = block.get("value")
     if not isinstance(block, dict) or block.get("type") != "interaction" or not isinstance(block.get("action"), str):
         return ""
-    target, value = _said(block.get("target")), _said(block.get("value"))
+    target, value = _as_text(block.get("target")), _as_text(block.get("value"))
     what = " = ".join(part for part in (target, value) if part)
-    return f"[{_said(block['action'])}{what and f': {what}'}]"
+    return f"[{_as_text(block['action'])}{what and f': {what}'}]"
 
 
-def _said(value: object) -> str:
+def _as_text(value: object) -> str:
     return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -59,11 +59,11 @@ def veiled(body: Mapping[str, Any], phrases: Sequence[str | None], mark: str = M
         return {**body, "content": mark, "tool_calls": calls, "extra": kept, "task": ""}
     some = [phrase for phrase in phrases if phrase is not None]
 
-    def unsaid(text: str) -> str:
+    def masked(text: str) -> str:
         return without(text, some, mark)
 
-    parts = {name: _changed(body[name], unsaid) for name in ("content", "extra", "task") if name in body}
-    calls = [{**call, "args": _changed(call["args"], unsaid)} for call in body.get("tool_calls", ())]
+    parts = {name: _changed(body[name], masked) for name in ("content", "extra", "task") if name in body}
+    calls = [{**call, "args": _changed(call["args"], masked)} for call in body.get("tool_calls", ())]
     return {**body, **parts, "tool_calls": calls}
 
 
@@ -165,7 +165,7 @@ def remade(memory: Memory, loss: Loss) -> Memory | None:
         return None
     kept = memory.evolve(evidence=evidence, block_ids=_blocks(memory.block_ids, loss))
     lost = _lost_words(memory, loss)
-    if not _tells(_text(memory), lost):
+    if not _holds_any(_text(memory), lost):
         return kept
     if is_guideline(memory):
         return _uncounted(kept)
@@ -198,16 +198,16 @@ def _text(memory: Memory) -> str:
     return " ".join((memory.content, memory.summary, memory.when_to_use, *slot, payload, *memory.tags))
 
 
-def _tells(text: str, lost: frozenset[str]) -> bool:
+def _holds_any(text: str, lost: frozenset[str]) -> bool:
     return not lost.isdisjoint(token_counts(text))
 
 
 def _slot(memory: Memory, lost: frozenset[str]) -> dict[str, str]:
     """Return a memory's slot as far as nothing of it is lost."""
-    slot = "" if _tells(memory.canonical_topic, lost) else memory.canonical_topic
+    slot = "" if _holds_any(memory.canonical_topic, lost) else memory.canonical_topic
     return {
         "canonical_topic": slot,
-        "slot_value": "" if not slot or _tells(memory.slot_value, lost) else memory.slot_value,
+        "slot_value": "" if not slot or _holds_any(memory.slot_value, lost) else memory.slot_value,
     }
 
 
@@ -219,10 +219,10 @@ def _quoted(memory: Memory, loss: Loss, lost: frozenset[str]) -> Memory:
     return memory.evolve(
         content=content,
         summary=summary_of(content),
-        when_to_use="" if _tells(memory.when_to_use, lost) else memory.when_to_use,
+        when_to_use="" if _holds_any(memory.when_to_use, lost) else memory.when_to_use,
         payload={},
         **_slot(memory, lost),
-        tags=tuple(tag for tag in memory.tags if not _tells(tag, lost)),
+        tags=tuple(tag for tag in memory.tags if not _holds_any(tag, lost)),
         merges=min(memory.merges, max(len(lines) - 1, 0)),
         trust=trust,
         status="quarantined" if memory.live and trust < QUARANTINE_BELOW else memory.status,
@@ -246,19 +246,19 @@ def _concluded(memory: Memory, before: Abstraction, loss: Loss) -> Memory | None
     """Return a conclusion counted over the sources that remain; none where it says what they do not."""
     sources = loss.sources
     lost = _lost_words(memory, loss)
-    terms = tuple(term for term in before.terms if not _tells(term, lost))
-    if len(sources) < _FEWEST_SOURCES or _tells(memory.content, lost):
+    terms = tuple(term for term in before.terms if not _holds_any(term, lost))
+    if len(sources) < _FEWEST_SOURCES or _holds_any(memory.content, lost):
         return None
     said = sum(source.merges + 1 for source in sources)
     trust = min(source.trust for source in sources)
-    conditions = tuple(each for each in before.conditions if not _tells(each, lost))
+    conditions = tuple(each for each in before.conditions if not _holds_any(each, lost))
     kept = before.evolve(terms=terms, conditions=conditions)
     kept = recounted(kept, said=said, against=before.contradictions, trust=trust)
     return memory.evolve(
         payload=kept.within({}),
         **_slot(memory, lost),
-        when_to_use="" if _tells(memory.when_to_use, lost) else memory.when_to_use,
-        tags=tuple(tag for tag in memory.tags if not _tells(tag, lost)),
+        when_to_use="" if _holds_any(memory.when_to_use, lost) else memory.when_to_use,
+        tags=tuple(tag for tag in memory.tags if not _holds_any(tag, lost)),
         evidence=_borne_out(memory, sources),
         block_ids=tuple(dict.fromkeys(block_id for source in sources for block_id in source.block_ids)),
         merges=said - 1,

@@ -37,9 +37,9 @@ __all__ = [
     "planned",
     "read_payload",
     "read_workflow",
+    "recall_text",
     "same_procedure",
     "slots",
-    "told",
     "workflow",
 ]
 
@@ -336,7 +336,7 @@ def same_procedure(one: Skill, other: Skill) -> bool:
     )
 
 
-def told(skill: Skill) -> str:
+def recall_text(skill: Skill) -> str:
     """Return a skill as recall shows it."""
     calls = (
         f"{number}. {step.name}: {_call(step.step_pattern or _EXECUTABLE)}"

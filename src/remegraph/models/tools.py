@@ -266,7 +266,7 @@ def failed(text: str) -> bool:
             value = json.loads(start)
         except (ValueError, RecursionError):
             return False
-        return isinstance(value, dict) and _tells(value)
+        return isinstance(value, dict) and _reports_error(value)
     return _begins().match(start) is not None
 
 
@@ -281,7 +281,7 @@ def error_line(text: str, redact: Callable[[str], str] = str) -> str:
             value = json.loads(start)
         except (ValueError, RecursionError):
             value = None
-        said = _said(value) if isinstance(value, dict) else ""
+        said = _error_message(value) if isinstance(value, dict) else ""
         start = said or start
     line = start.rpartition("\n")[2] if start.startswith(_TRACEBACK) else start.partition("\n")[0]
     return redact(line.strip()[:_SEARCHED])[:_LINE]
@@ -315,7 +315,7 @@ def call_digest(tool: str, args: object) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def _tells(value: Mapping[str, Any]) -> bool:
+def _reports_error(value: Mapping[str, Any]) -> bool:
     fields = _fields()
     filled = {name for name, held in value.items() if held not in (None, "", False, [], {})}
     return (
@@ -327,7 +327,7 @@ def _tells(value: Mapping[str, Any]) -> bool:
     )
 
 
-def _said(value: Mapping[str, Any]) -> str:
+def _error_message(value: Mapping[str, Any]) -> str:
     """Return the message of an object that reports an error."""
     for name in (*_fields()["filled"], *_fields()["alone"], "message", "detail"):
         held = value.get(name)

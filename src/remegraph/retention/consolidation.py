@@ -168,7 +168,7 @@ def consolidate(
             else library.gathered(settings_of(partition), meanings_of)
         )
         for done, of in library.work(groups):
-            this.tell(Progress(stage="consolidate", done=done, total=of))
+            this.report(Progress(stage="consolidate", done=done, total=of))
             this.check()
         total = total.plus(library.report())
     return total

@@ -60,7 +60,7 @@ class Round:
         if self.cancel is not None and self.cancel():
             raise CancelledError("It was cancelled.", "Run it again: it goes on where it stopped.")
 
-    def tell(self, progress: Progress) -> None:
+    def report(self, progress: Progress) -> None:
         """Report progress."""
         if self.progress is not None:
             self.progress(progress)
@@ -77,7 +77,7 @@ def maintain(steps: Mapping[str, Step], partitions: Sequence[Partition], this: R
     for number, (partition, name) in enumerate(((each, name) for each in partitions for name in steps), start=1):
         this.check()
         done = done.plus(steps[name](partition, this))
-        this.tell(Progress(stage="maintain", done=number, total=total, detail=name))
+        this.report(Progress(stage="maintain", done=number, total=total, detail=name))
     return done
 
 

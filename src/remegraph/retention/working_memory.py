@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from remegraph.engine.salience import telling_words
+from remegraph.engine.salience import content_words
 from remegraph.errors import NotFoundError
 from remegraph.models import LIVE, Access, ChangeSet, Chunk, Eviction, Memory, Partition, Scope, Tier
 from remegraph.models.standing import always_active, recency_decay
@@ -118,7 +118,7 @@ class _Held:
     def content(self) -> str:
         return "\n".join(self.lines)
 
-    def says(self, text: str) -> bool:
+    def includes(self, text: str) -> bool:
         return any(folded(line) == folded(text) for line in self.lines)
 
     def touch(self, now: datetime, *, rehearsed: bool = True) -> None:
@@ -148,12 +148,12 @@ class WorkingMemory:
             text = text[: len(text) * self._policy.chunk_tokens // cost]
         with self._lock:
             held = self._begin(desk)
-            chunk = next((each for each in held if each.says(text)), None) or self._join(held, text)
+            chunk = next((each for each in held if each.includes(text)), None) or self._join(held, text)
             if chunk is not None:
                 chunk.touch(now)
                 return _chunk(chunk, held), ()
             evicted = _evict(held, self._policy.capacity - 1)
-            held.append(_Held(self._new_id(), [text], now, now, words=set(telling_words(text))))
+            held.append(_Held(self._new_id(), [text], now, now, words=set(content_words(text))))
             return _chunk(held[-1], held), evicted
 
     def chunks(self, desk: Desk) -> tuple[Chunk, ...]:
@@ -164,7 +164,7 @@ class WorkingMemory:
 
     def recall(self, desk: Desk, query: str) -> tuple[Chunk, ...]:
         """Return what is held for a task; a chunk that shares words with the query is thereby rehearsed."""
-        now, asked = self._clock(), telling_words(query)
+        now, asked = self._clock(), content_words(query)
         with self._lock:
             held = self._begin(desk) if desk in self._desks else []
             for each in held:
@@ -209,7 +209,7 @@ class WorkingMemory:
 
     def _join(self, held: list[_Held], text: str) -> _Held | None:
         """Put a text into the chunk of its matter, if there is one that has room, and return it."""
-        words = telling_words(text)
+        words = content_words(text)
         for chunk in reversed(held):
             fewer = min(len(words), len(chunk.words))
             alike = fewer and len(chunk.words & words) / fewer >= _SAME_MATTER
@@ -386,9 +386,9 @@ def drawn_on(answer: str, question: str, memories: Mapping[str, str]) -> list[st
     short memory in a long answer, the second every long memory in a short one. An answer that repeats a memory is
     found nearly always; one that puts it in other words often is not: `python -m evals used` measures both errors.
     """
-    asked = telling_words(question)
-    news = telling_words(answer) - asked
-    told = {memory_id: telling_words(text) for memory_id, text in memories.items()}
+    asked = content_words(question)
+    news = content_words(answer) - asked
+    told = {memory_id: content_words(text) for memory_id, text in memories.items()}
     own = {memory_id: words - asked for memory_id, words in told.items()}
     held_by = Counter(word for words in own.values() for word in words)
     fit = {memory_id: (len(words & news), len(words & asked)) for memory_id, words in told.items()}

@@ -31,7 +31,7 @@ from remegraph.models import (
     Topic,
 )
 from remegraph.models.base import operation_id
-from remegraph.models.skills import check_skill, is_skill, read_workflow, same_procedure, told, workflow
+from remegraph.models.skills import check_skill, is_skill, read_workflow, recall_text, same_procedure, workflow
 from remegraph.models.standing import TOMBSTONES
 from remegraph.ports import Clock
 from remegraph.settings import Settings
@@ -212,7 +212,7 @@ class SkillWriter:
             self._archive,
             self._clock,
             scope.partition(),
-            told(skill),
+            recall_text(skill),
             statement_id=operation_id("skill", _id(skill, scope), old.version if old else 0, skill.to_json()),
             role="system",
             actor=scope.agent or "operator",
@@ -251,8 +251,8 @@ class SkillWriter:
             version=old.version + 1 if old else 1,
             partition=scope.partition(),
             topic=self._topic(skill, scope.partition()),
-            content=told(skill),
-            summary=summary_of(told(skill)),
+            content=recall_text(skill),
+            summary=summary_of(recall_text(skill)),
             when_to_use=plain(skill.when_to_use or skill.task),
             kind="workflow",
             payload=workflow(skill),

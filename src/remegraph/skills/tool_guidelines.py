@@ -197,7 +197,7 @@ class Guide:
             )
             for block in blocks
         }
-        read = (_tell(call, messages.get(call.block_id, ())) for call in calls)
+        read = (_read_call(call, messages.get(call.block_id, ())) for call in calls)
         return [each for each in read if each is not None]
 
     def _settled(self, draft: _Draft) -> Memory | None:
@@ -296,7 +296,7 @@ def _readable_first(call: ToolRecord) -> bool:
     return not call.message_id
 
 
-def _tell(call: ToolRecord, messages: Sequence[StoredMessage]) -> _Read | None:
+def _read_call(call: ToolRecord, messages: Sequence[StoredMessage]) -> _Read | None:
     place = call.message_id, call.call_id
     found = (each for each in called(messages) if (messages[each.at].message_id, each.call.call_id) == place)
     at, asked, answer = next(found, (0, None, None))

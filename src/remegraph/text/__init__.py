@@ -1,4 +1,4 @@
-"""Reading words, without any knowledge of memories; and the word lists, patterns and weights of the data files that it goes by."""
+"""Read words, without any knowledge of memories, by the word lists, patterns and weights of the data files."""
 
 from __future__ import annotations
 

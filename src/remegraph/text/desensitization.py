@@ -65,7 +65,9 @@ def keys(text: str) -> Iterator[Finding]:
 def passwords(text: str) -> Iterator[Finding]:
     """Yield passwords and one-time codes that are announced."""
     for start, end, openly in _announced(text, "password"):
-        if openly or (text[start:end].isascii() and end - start > 3):  # else a word that the sentence goes on with
+        if openly or (
+            text[start:end].isascii() and end - start > 3
+        ):  # otherwise a word with which the sentence continues
             yield Finding(start, end, "password")
     for found in _directly().finditer(text):
         start, end = found.span("spaced" if found["spaced"] else "joined")
@@ -87,7 +89,7 @@ def _announced(text: str, cue: str) -> Iterator[tuple[int, int, bool]]:
 
 
 def _ended(text: str, start: int, end: int) -> int:
-    """Return where a value without quotes ends: what closes the sentence around it is no part of it."""
+    """Return where an unquoted value ends: what closes the sentence around it is not part of it."""
     while end > start and (text[end - 1] in _TRAILING or (text[end - 1] in ")]}" and _unopened(text[start:end]))):
         end -= 1
     return end
@@ -100,7 +102,7 @@ def _unopened(value: str) -> bool:
 
 @cache
 def _plain() -> re.Pattern[str]:
-    """Return a pattern of what follows such cues and is no secret: words of a sentence, stars, variables."""
+    """Return a pattern of what follows such cues and is not a secret: words of a sentence, stars, variables."""
     cues = table("cues")
     chinese = "|".join(map(re.escape, cues["no_password_zh"]))
     return re.compile(rf"{either(cues['no_password'])}|(?:{chinese}).*|{_STANDS_FOR_ONE}", re.IGNORECASE)
@@ -166,7 +168,7 @@ def addresses(text: str) -> Iterator[Finding]:
 
 
 def urls(text: str) -> Iterator[Finding]:
-    """Yield what must not be shared of URLs: an internal one whole; of a public one, its user and its query."""
+    """Yield what must not be shared of URLs: all of an internal one, the user and the query of a public one."""
     for found in _URL.finditer(text):
         end = found.end() - (len(found.group()) - len(found.group().rstrip(_URL_TRAILING)))
         web = found["scheme"].lower() in _WEB
@@ -182,7 +184,7 @@ def urls(text: str) -> Iterator[Finding]:
 
 
 def hosts(text: str) -> Iterator[Finding]:
-    """Yield hosts that only an own network knows, and those that are announced and numbered: `server db-02`."""
+    """Yield hosts known only inside a private network, and those that are announced and numbered: `server db-02`."""
     for found in _internal().finditer(text):
         yield Finding(*found.span(), "host")
     for found in _announced_hosts().finditer(text):
@@ -382,7 +384,7 @@ def desensitize(
     table = Placeholders() if table is None else table
     table.reserve(text)
     removed: Counter[Kind] = Counter()
-    # A gap may bare what stood beside it. It ends: each round removes characters.
+    # A gap may expose what was beside it. The loop ends: each round removes characters.
     while found := findings(text, names=names, kinds=kinds):
         removed.update(each.kind for each in found)
         text = replaced(text, found, table)

@@ -30,7 +30,7 @@ class Entity:
 
 
 def entities(text: str, known: Collection[str] = ()) -> list[Entity]:
-    """Find what `text` names, in order and without overlaps. Where the form does not tell, nothing is found.
+    """Find what `text` names, in order and without overlaps. Where the form does not decide, nothing is found.
 
     `known` are names known from elsewhere, such as the speakers; found in any place, whole words only.
     """
@@ -46,7 +46,7 @@ def entities(text: str, known: Collection[str] = ()) -> list[Entity]:
 _Found = tuple[int, int, int, EntityKind]
 """Start, end, rank (lower wins where two overlap) and kind."""
 
-_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # the place of a date does not depend on when it is said
+_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # the place of a date does not depend on when it was said
 
 _EMAIL = r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
 _URL = r"https?://[^\s<>\"'，。！？；、）」》]*[^\s<>\"'，。！？；、）」》.,!?;:)]"

@@ -53,7 +53,7 @@ def united(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     The longest names the kind of a merged finding; among equals, the most certain.
     """
     kept: list[Finding] = []
-    names: list[tuple[int, int]] = []  # of each that is kept, how long and how certain the one is that names it
+    names: list[tuple[int, int]] = []  # of each that is kept, how long and how certain the finding is that names it
     for each in sorted(findings, key=lambda found: found.start):
         weight = (each.end - each.start, -_RANK[each.kind])
         if kept and each.start < kept[-1].end:
@@ -67,13 +67,13 @@ def united(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 ESCAPE = re.compile(r"\\(?P<escaped>u[0-9a-fA-F]{4}|[\"\\/bfnrt])")
-"""An escape of JSON: `\n` after a word is a letter to whoever does not know."""
+"""An escape of JSON: `\n` after a word looks like a letter unless it is read as an escape."""
 
 _ESCAPED = {"b": "", "f": " ", "n": "\n", "r": "\r", "t": "\t"}
 _HOLES_AND_ESCAPES = re.compile(f"{PLACEHOLDER.pattern}|{ESCAPE.pattern}")
 
 _HOLE = "\x1f"
-"""Takes the place of a placeholder: no word, and white space to every pattern, but none that a pattern asks for by name."""
+"""Takes the place of a placeholder: not a word, and white space to every pattern, but no pattern names it."""
 
 _DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−﹘﹣"), "-")
 _ENDS = frozenset("，；！？")

@@ -82,7 +82,7 @@ def _name_parts(name: str) -> list[str]:
 
 
 def _followed(found: list[re.Match[str]], at: int, words: tuple[str, ...]) -> re.Match[str] | None:
-    """Return the last word of a name that begins at a word, or None where it does not go on so."""
+    """Return the last word of a name that begins at a word, or None if the rest does not follow."""
     here = found[at : at + len(words)]
     close = all(right.start() - left.end() <= _GAP for left, right in pairwise(here))
     same = tuple(word.group().casefold() for word in here) == words
@@ -116,7 +116,7 @@ _PHONES = {
     for name, shape in _SHAPES.items()
 }
 _SURE = frozenset({"america", "mobile", "bracketed", "service"})
-"""Shapes that say enough; of the others, only numbers that are in use somewhere count."""
+"""Shapes that are enough by themselves; other numbers count only if they are in use somewhere."""
 
 
 def emails(text: str) -> Iterator[Finding]:
@@ -211,13 +211,13 @@ def numbers(text: str) -> Iterator[Finding]:
 
 
 def birth_dates(text: str) -> Iterator[Finding]:
-    """Yield dates that are said to be a date of birth. Other dates are no secret."""
+    """Yield dates that are said to be a date of birth. Other dates are not secret."""
     for pattern in _births():
         yield from (Finding(*found.span("value"), "birth-date") for found in pattern.finditer(text))
 
 
 def _is_chinese_id(number: str) -> bool:
-    """Return whether a number is one by GB 11643: a province, a day that was, and the checksum; the old have none."""
+    """Return whether a number is valid by GB 11643: province, a real date, and checksum, which old numbers lack."""
     born = number[6:14] if len(number) == 18 else "19" + number[6:12]
     if number[:2] not in table("numbers")["chinese"]["provinces"].split() or not _was(born):
         return False

@@ -1,4 +1,4 @@
-"""A question, read: its words and their weights, the times that it names, and whose matter it is."""
+"""A question, read: its words and their weights, the times that it names, and whom it is about."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BEFORE = 0.2
 """Weight of a word of the question before, where this one refers back: of .1 to 1 the best (decision 0011)."""
 
 _FRAME = 0.3
-"""Weight of a word that a question on any matter has, where it is told whether something bears on this one."""
+"""Weight of a word that any question may have, when deciding whether something bears on this one."""
 
 _IN_FIGURES = re.compile(r"\d")
 
@@ -48,10 +48,10 @@ class Question:
     """Whether it asks when, how long or how many."""
 
     @property
-    def telling(self) -> Mapping[str, float]:
-        """Its words without single characters of a script that has no spaces, where it has pairs: any text holds some.
+    def weighted_tokens(self) -> Mapping[str, float]:
+        """Its words; in scripts without spaces only pairs, if there are any, as any text contains some of the characters.
 
-        Words that a question on any matter has ("name", "long", 现在) count less.
+        Words that any question may have ("name", "long", 现在) count less.
         """
         told = {token: count for token, count in self.tokens.items() if len(token) > 1 or not has_cjk(token)}
         frames = _frames()

@@ -15,6 +15,7 @@ __all__ = [
     "ENGLISH_NUMERAL",
     "HAN",
     "folded",
+    "full_numeral",
     "has_cjk",
     "has_han",
     "has_kana_or_hangul",
@@ -22,7 +23,6 @@ __all__ = [
     "number",
     "plain",
     "simplified",
-    "spoken",
     "texts",
 ]
 
@@ -45,7 +45,7 @@ _CHARACTERS_PER_WORD = 1.6
 
 
 def simplified(text: str) -> str:
-    """Return a text with common Traditional Chinese characters as simplified ones, one for one: places stay as they are."""
+    """Return a text with common Traditional Chinese characters as simplified ones, one for one: positions do not change."""
     return text.translate(_simpler()) if has_han(text) else text
 
 
@@ -66,7 +66,7 @@ def has_cjk(text: str) -> bool:
 
 
 def has_kana_or_hangul(text: str) -> bool:
-    """Return whether `text` holds a Japanese or Korean character that is no Han character."""
+    """Return whether `text` holds a Japanese or Korean character other than a Han character."""
     return _KANA_OR_HANGUL.search(text) is not None
 
 
@@ -90,7 +90,7 @@ _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 def plain(text: str) -> str:
     """Return a text with U+FFFD in place of every NUL and lone surrogate.
 
-    Raw messages are kept to the letter; names and statements taken from them go where such characters cannot.
+    Raw messages are kept to the letter; names and statements taken from them are stored where such characters are invalid.
     """
     return _UNWRITABLE.sub("\ufffd", text)
 
@@ -140,7 +140,7 @@ def number(words: str) -> int:
     The words are what `CHINESE_NUMERAL` or `ENGLISH_NUMERAL` matched.
 
     Raises:
-        ValueError: It is no number.
+        ValueError: It is not a number.
     """
     words = re.sub(r"^a (couple).*", r"\1", words.strip().lower())
     if len(words) > _LONGEST:
@@ -154,7 +154,7 @@ def number(words: str) -> int:
     return _chinese(words)
 
 
-def spoken(numeral: str) -> str:
+def full_numeral(numeral: str) -> str:
     """Return a Chinese numeral with the unit that speech leaves off: 一万八 is 一万八千."""
     unit = _NEXT.get(numeral[-2:-1]) if numeral[-1:] in tuple("一二三四五六七八九") else None
     return f"{numeral}{unit}" if unit else numeral

@@ -29,7 +29,7 @@ _WORD_BEFORE = re.compile(r"[\w.]+\Z")
 _TITLES = frozenset(
     "mr mrs ms mx dr prof st vs e.g i.e cf fig vol approx dept gen gov hon rev sgt capt lt col mt".split()
 )
-# Shortened words that may end a sentence: they do where a small letter does not go on.
+# Shortened words that may end a sentence: they do unless a small letter follows.
 _ENDINGS = frozenset(
     "etc inc ltd co corp jr sr a.m p.m u.s u.k ph.d jan feb mar apr jun jul aug sept sep oct nov dec".split()
 )
@@ -112,6 +112,6 @@ def summary_of(content: str) -> str:
 
 
 def _cut(text: str) -> str:
-    """Return the beginning of a text, with a mark that it goes on, which counts as well."""
+    """Return the beginning of a text with an ellipsis, which counts as well."""
     units = [unit.end() for unit in _UNIT.finditer(text)]
     return f"{text[: units[SUMMARY_LIMIT - 2]]}…"

@@ -1,4 +1,4 @@
-"""What one statement is recognised by, wherever it is said again: its values, its names, or nearly all of its words together."""
+"""How a statement is recognised wherever it is repeated: by its values, its names, or nearly all of its words together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from remegraph.text import table
 from remegraph.text.entities import entities
-from remegraph.text.scripts import HAN, number, simplified, spoken
+from remegraph.text.scripts import HAN, full_numeral, number, simplified
 from remegraph.text.terms import without_dates
 from remegraph.text.tokens import query_tokens, tokenize
 
@@ -30,14 +30,14 @@ _SPREAD = re.compile(
     r"(?<![^\W_])(?:[A-Za-z]{1,3}[ ./-])?[A-Za-z]{0,3}\d{1,6}(?:[ ./-][A-Za-z]{0,3}\d{1,6})+(?![^\W_])", re.ASCII
 )
 _SUFFIX = 6
-"""Digits of a long number that are enough to give it away: whoever knows one leaves out what all have."""
+"""Digits of a long number that are enough to recognise it: people leave out a prefix that all have in common."""
 _TIMES = {"k": 1_000, "tsd": 1_000, "tsd.": 1_000, "千": 1_000, "万": 10_000, "萬": 10_000}
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _NOUNS = re.compile(rf"\b(?:{'|'.join(table('telltales')['german'].split())})\b", re.IGNORECASE)
-"""Words by which German is known: all its nouns have capitals, so that these tell no names."""
+"""Words by which German is recognised: all its nouns are capitalised, so a capital does not indicate a name."""
 _RUN = re.compile(rf"[{HAN}]+")
 _MOST = 0.75
-"""Share of the words from which on a sentence says the same, where all names and numbers are in it, too."""
+"""Share of the words from which a sentence says the same, if it also has all names and numbers."""
 
 _ASKING = frozenset("rememb pleas note forget tell told know say said bitt merk denk vergiss merken".split())
 """Stems of what asks to be remembered: they say nothing of what."""
@@ -57,7 +57,7 @@ class Telltales:
 
     Args:
         text: What it says.
-        names: Whom it is about, as everything is: they give nothing away.
+        names: Whom it is about, as most statements are: they do not identify it.
         part: Whether this is a clause only. Short clauses are common, so they count only near where they were said.
     """
 
@@ -68,37 +68,37 @@ class Telltales:
     @cached_property
     def values(self) -> frozenset[str]:
         """Codes, addresses and numbers of four digits and more: one of them alone gives the statement away."""
-        return frozenset(value for value in values(self._told) if _strong(value))
+        return frozenset(value for value in values(self._undated) if _strong(value))
 
     @cached_property
     def hints(self) -> frozenset[str]:
         """Names, quoted words and small numbers: each gives a statement away to who heard it a moment ago."""
-        told = self._told.strip()
-        first = told.split(maxsplit=1)[0].casefold() if told else ""  # has its capital from where it stands
+        told = self._undated.strip()
+        first = told.split(maxsplit=1)[0].casefold() if told else ""  # capitalised because it begins the sentence
         named = (each.text for each in entities(told) if each.kind in {"name", "quoted", "term"})
         parts = (part for name in named for part in name.split() if part.casefold() != first)
         tokens = {token for part in parts for token in _words(part)}
-        small = {value for value in values(self._told) if not _strong(value) and not _YEAR.fullmatch(value)}
+        small = {value for value in values(self._undated) if not _strong(value) and not _YEAR.fullmatch(value)}
         return frozenset((tokens | small) - self._known)
 
     @cached_property
     def everywhere(self) -> bool:
-        """Whether it counts wherever it is said, and not only where it was: a clause does so by a value or a name."""
+        """Whether it counts in any text, and not only near the original: a clause does if it has a value or a name."""
         named = any(not each.isdigit() for each in self.hints) and _NOUNS.search(self.text) is None
         return not self.part or bool(self.values) or named
 
     @cached_property
     def words(self) -> frozenset[str]:
         """All that it says: stems, and in Chinese the runs between the function words."""
-        return frozenset(_words(self._told)) - self._known - _ASKING
+        return frozenset(_words(self._undated)) - self._known - _ASKING
 
     @cached_property
     def sought(self) -> frozenset[str]:
-        """Tokens of our index of which a text that says it holds some."""
+        """Tokens of our index; every text that says it holds at least one of them."""
         forms = {form for value in self.values for form in _forms(value)}
         return frozenset(token for form in (*forms, *self.words, *self.hints) for token in tokenize(form))
 
-    def said_in(self, text: str) -> bool:
+    def found_in(self, text: str) -> bool:
         """Return whether a sentence says the same: it holds a value, or else all names and nearly all of the words."""
         if self.values:
             return any(_same(mine, other) for mine in self.values for other in values(text))
@@ -108,14 +108,14 @@ class Telltales:
 
     def echoed_in(self, text: str) -> bool:
         """Return whether a sentence that was said right beside the statement repeats it, if only by a name."""
-        if self.said_in(text) or not self.hints.isdisjoint({*_words(text), *values(text)}):
+        if self.found_in(text) or not self.hints.isdisjoint({*_words(text), *values(text)}):
             return True
         shared = sum(_holds(text, word) for word in self.words)
         return 2 * shared >= len(self.words) > 0
 
     @cached_property
-    def _told(self) -> str:
-        """The statement without its dates: many a thing happens on one day."""
+    def _undated(self) -> str:
+        """The statement without its dates: many things happen on one day."""
         text = without_dates(self.text)
         for each in reversed(entities(text)):
             if each.kind == "date":
@@ -128,12 +128,12 @@ class Telltales:
 
 
 def capitalizes_nouns(text: str) -> bool:
-    """Return whether a text is German, as far as its small words tell: there, a capital makes no name."""
+    """Return whether a text is German, judged by its small words: there, a capital does not indicate a name."""
     return _NOUNS.search(text) is not None
 
 
 def echo(text: str) -> frozenset[str]:
-    """Return what a text is recognised by: its stems, pairs of Chinese characters, and that it tells a code."""
+    """Return what a text is recognised by: its stems, pairs of Chinese characters, and whether it states a code."""
     plain = simplified(text)
     pairs = {f"{a}{b}" for run in _RUN.findall(plain) for each in _FUNCTION.split(run) for a, b in pairwise(each)}
     rest = _RUN.sub(" ", without_dates(plain))
@@ -151,7 +151,7 @@ def values(text: str) -> set[str]:
         found.add(str(round(counted * _TIMES[match[2].lower()])))
     for match in _NUMERAL.finditer(text):
         with suppress(ValueError):
-            found.add(str(number(spoken(match.group().translate(_PLAIN)))))
+            found.add(str(number(full_numeral(match.group().translate(_PLAIN)))))
     for match in _SPREAD.finditer(text):
         found.add(re.sub(r"\W", "", match.group()).casefold())
     for match in _CODE.finditer(_SEPARATED.sub("", text)):

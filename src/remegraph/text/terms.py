@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from remegraph.text import table, text, word_list
-from remegraph.text.scripts import HAN, number, spoken
+from remegraph.text.scripts import HAN, full_numeral, number
 from remegraph.text.tokens import tokenize
 
 __all__ = [
@@ -71,7 +71,7 @@ def wording(text: str) -> Wording:
     return Wording(frozenset(words), frozenset(numbers), negative)
 
 
-@lru_cache(maxsize=1 << 10)  # 7 KB for a sentence, and soon made again
+@lru_cache(maxsize=1 << 10)  # 7 KB for a sentence, and cheap to recompute
 def grams(text: str) -> frozenset[str]:
     """Return the pairs of Chinese characters and the runs of four letters of `text`, word by word."""
     found: set[str] = set()
@@ -131,7 +131,7 @@ def _chinese(run: str) -> tuple[set[str], set[str], bool]:
             numeral = _NUMERAL.match(run, at)
             if numeral:
                 try:
-                    value = 0 if _VAGUE.fullmatch(numeral.group()) else number(spoken(numeral.group()))
+                    value = 0 if _VAGUE.fullmatch(numeral.group()) else number(full_numeral(numeral.group()))
                 except ValueError:
                     value = 0
                 if value > 1:

@@ -257,7 +257,7 @@ class Meaning:
         return both if days or not (both.part or both.clock) else None
 
     known: bool = True
-    """Whether it is known which time it is; if not, it is none of another meaning either."""
+    """Whether it is known which time it is; if not, it has no other meaning either."""
 
     @property
     def whole(self) -> bool:
@@ -270,7 +270,7 @@ class Meaning:
         return self.choices[0].kind if len(self.choices) == 1 else ""
 
     def within(self, period: Period) -> Period | None:
-        """Return the part of one of the choices that is meant, or None if it is none that is known for certain."""
+        """Return the part of one of the choices that is meant, or None if that is not certain."""
         if self.third is not None:
             return third(period, self.third) if period.kind == "month" else None
         if self.clock and (self.part or self.clock.exact or self.dated):
@@ -352,7 +352,7 @@ class Word(NamedTuple):
 
 
 Means = Callable[[re.Match[str], datetime], Meaning | Period | Sequence[Period] | None]
-"""Return the meaning of a match said at a time; None if it means no time after all."""
+"""Return the meaning of a match said at a time; None if it is not a time after all."""
 
 Rule = tuple[re.Pattern[str], Means]
 """A pattern and what it means.
@@ -377,7 +377,7 @@ def find(rules: Sequence[Rule], text: str, said_at: datetime) -> Iterator[Word]:
 
 
 _SOMEBODY, _NOTES, _BEHIND = 1.2, 2, 3
-"""How many times nearer than the other a time must be that no tense decides: ahead where the clause is about somebody,
+"""How many times nearer than the other a time must be that no tense decides: ahead if the clause is about a person,
 or in the style of notes; or behind."""
 
 _WORD = re.compile(r"\w")
@@ -386,7 +386,7 @@ _COMMAS = ",，、 "
 
 @dataclass(frozen=True, slots=True)
 class Tense:
-    """How the clauses of a language tell whether they speak of the past or of what is to come."""
+    """How the clauses of a language show whether they speak of the past or the future."""
 
     breaks: re.Pattern[str]
     """Separators of clauses."""
@@ -403,7 +403,7 @@ class Tense:
     apart: re.Pattern[str]
     """Words right in front of a time that make it none of ours, such as a lunar month."""
     idle: re.Pattern[str]
-    """Words in front of a day to come by which it may never come to that: "keeps saying", "I wish it were Friday"."""
+    """Words in front of a future day that make it uncertain: "keeps saying", "I wish it were Friday"."""
 
     def settles(self, text: str, word: Word, said_at: datetime) -> Period | None:
         """Return which of the times that a word may mean is meant, or None where that is not certain."""
@@ -427,7 +427,7 @@ class Tense:
         if note or self.leaves.search(f"{front}|{back}"):
             return None
         chosen = self._chosen(says, sense, said_at, _SOMEBODY if spoken else _NOTES)
-        # "August the third, and I am to arrange it": the clause beside it may tell of something else.
+        # "August the third, and I am to arrange it": the clause beside it may be about something else.
         doubtful = alone and sense and chosen != (_nearest(choices, said_at, _BEHIND, may_be_past=True) or chosen)
         today = chosen and says.weekday is not None and chosen.begins <= said_at < chosen.ends
         return None if today or doubtful else chosen  # today has another name
@@ -438,7 +438,7 @@ class Tense:
         return start, after.start() if after else len(text)
 
     def _sense(self, front: str, back: str) -> int | None:
-        """Return -1 for the past, 1 for what is to come, 0 where nothing decides, None where it may be either.
+        """Return -1 for the past, 1 for the future, 0 if nothing decides, None if it may be either.
 
         The nearest sign in front decides, or else the first behind.
         """
@@ -447,7 +447,7 @@ class Tense:
         return {"past": -1, "future": 1, "unsure": None}.get(told.rstrip("0123456789"), 0)
 
     def _beside(self, text: str, start: int, end: int) -> int | None:
-        """Return the sense of the clause behind one that says but the time, or else of the one before it."""
+        """Return the sense of the clause after one that states only the time, or else of the one before it."""
         following = self.breaks.split(text[end:].lstrip(_COMMAS), maxsplit=1)[0]
         previous = self.breaks.split(text[:start].rstrip(_COMMAS))[-1]
         told = " " in following or self.bare_past  # one word, as "noted", is an answer

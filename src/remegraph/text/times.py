@@ -127,7 +127,7 @@ def _joined(text: str, words: Iterable[Word]) -> list[Word]:
 
 
 def _words(plain: str, said_at: datetime) -> list[Word]:
-    """Return the words for times of a text, joined; those of a language that is neither English nor Chinese stay out."""
+    """Return the words for times of a text, joined; words of other languages than English and Chinese are left out."""
     known = not has_kana_or_hangul(plain)
     found = [*times_en.words(plain, said_at)]
     if known and has_cjk(plain):
@@ -140,7 +140,7 @@ _Settled = tuple[int, int, Period]
 
 
 def _in_quotes(plain: str, settled: Sequence[_Settled]) -> Iterator[_Settled]:
-    """Yield the times within quotes of which the same sentence tells on which day they were written."""
+    """Yield the times within quotes, if the same sentence says on which day they were written."""
     for quote in _QUOTED.finditer(plain):
         ends = [found.end() for found in _SENTENCE_END.finditer(plain, 0, quote.start())]
         first = max(ends, default=0)
@@ -195,7 +195,7 @@ def _spans(text: str, first: Word, last: Word) -> bool:
 
 
 def _stretched(first: Word, last: Word, ends: Period) -> Period | None:
-    """Return the time from the first word to the last, of which one choice is taken."""
+    """Return the time from the first word to the last, with one choice of the last."""
     choices = first.says.choices
     if first.says.weekday is not None:
         choices = (day(ends.begins, -((ends.begins.weekday() - first.says.weekday) % 7)),)
@@ -207,7 +207,7 @@ def _stretched(first: Word, last: Word, ends: Period) -> Period | None:
 
 
 def _listed(text: str, first: Word, last: Word) -> bool:
-    """Return whether two days of the week are beside each other, as those are on which something recurs."""
+    """Return whether two days of the week are adjacent words, as for something that recurs on both."""
     return (
         first.says.weekday is not None
         and last.says.weekday is not None

@@ -90,7 +90,7 @@ _OTHER = re.compile(
 def words(text: str, said_at: datetime) -> Iterator[Word]:
     """Yield the English words for times in `text`, as meant at `said_at`; they may overlap.
 
-    Of another language in Latin letters, some words are the same; only dates that need no tense are read there.
+    Other languages in Latin letters share some of these words; in them, only dates that need no tense are read.
     """
     if not _ANY_TIME.search(text):
         return iter(())
@@ -208,7 +208,7 @@ def _stretch(match: re.Match[str], said: datetime) -> Period:
     return time_words.stretch(said, _unit(match), *((0, most) if _step(match) > 0 else (-most, 0)))
 
 
-def _told(match: re.Match[str]) -> int | None:
+def _given_year(match: re.Match[str]) -> int | None:
     year = match.groupdict().get("year")
     if year and year[0] == "'":
         return int(year[1:]) + (_CENTURY if int(year[1:]) < _TURN else _CENTURY - 100)
@@ -217,12 +217,12 @@ def _told(match: re.Match[str]) -> int | None:
 
 def _date(match: re.Match[str], said: datetime) -> Meaning:
     month, day = _month_number(match), _day_number(match) if "day" in match.re.groupindex else None
-    return yearly(said, _told(match), lambda year: time_words.on(said, year, month, day))
+    return yearly(said, _given_year(match), lambda year: time_words.on(said, year, month, day))
 
 
 def _date_range(match: re.Match[str], said: datetime) -> Meaning:
     month, first, last = _month_number(match), _day_number(match), int(match["last"])
-    return yearly(said, _told(match), lambda year: time_words.days(said, year, month, first, last))
+    return yearly(said, _given_year(match), lambda year: time_words.days(said, year, month, first, last))
 
 
 def _numeric(match: re.Match[str], said: datetime) -> Meaning | None:
@@ -258,11 +258,11 @@ def _step_season(match: re.Match[str], said: datetime) -> Meaning | Period | Non
 
 
 def _quarter(match: re.Match[str], said: datetime) -> Meaning:
-    return yearly(said, _told(match), lambda year: time_words.months(said, year, 3 * int(match["quarter"]) - 2))
+    return yearly(said, _given_year(match), lambda year: time_words.months(said, year, 3 * int(match["quarter"]) - 2))
 
 
 def _half_year(match: re.Match[str], said: datetime) -> Meaning:
-    year = _told(match) or said.year + (_step(match) if match["step"] else 0)
+    year = _given_year(match) or said.year + (_step(match) if match["step"] else 0)
     half = time_words.months(said, year, 1 if match["half"].lower() == "first" else 7, 6)
     return Meaning((half,), dated=bool(match["year"]))
 
@@ -272,7 +272,7 @@ def _step_quarter(match: re.Match[str], said: datetime) -> Period:
 
 
 def _season_of_year(match: re.Match[str], said: datetime) -> Meaning:
-    return yearly(said, _told(match), lambda year: _season(said, match, year))
+    return yearly(said, _given_year(match), lambda year: _season(said, match, year))
 
 
 def _holiday(match: re.Match[str], said: datetime) -> Meaning | Period | None:

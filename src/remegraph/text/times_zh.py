@@ -177,7 +177,7 @@ _MOST = 200
 _ROUGH = re.compile("[一二两三四五六七八九]{2}")
 _STEP = f"(?<![日基成资根原])(?P<step>{_any_of(_STEPS)})"
 _WEEK = "(?:周|星期|礼拜)"
-# What makes of 周一 a week and "one": 上周一直, 上周三次.
+# What turns 周一 into a week and "one": 上周一直, 上周三次.
 _WEEKDAY = "(?P<weekday>[一二三四五六日天末])(?![直些般样共定家边切旦次个手场节天名位条部种遍趟程])"
 _YEAR_STEP = f"(?<!以)(?P<step>{_any_of(_YEARS)})年"  # 旧年, 出年: Cantonese
 _MONTH = f"(?P<month>{_N})月份?"

@@ -21,7 +21,7 @@ _LANGUAGES = ("stopwords_en.txt", "stopwords_de.txt", "stopwords_es.txt", "stopw
 
 # Thai, Lao, Tibetan, Myanmar and Khmer put no spaces between words either. Their digits and signs may come along.
 _UNSPACED = CJK + "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0f40-\u0fbc\u1000-\u1049\u1050-\u109f\u1780-\u17d3"
-# Vowel signs and accents are no letters to `re`, but a word goes on across them.
+# Vowel signs and accents are not letters to `re`, but they are part of a word.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
 _LETTER = rf"(?:[^\W_{_UNSPACED}]|[{_MARKS}])"
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?!\d)"
@@ -37,7 +37,7 @@ _SCRIPTS = (
     (re.compile("[\u0621-\u0652\u0670]+"), snowballstemmer.stemmer("arabic")),
     (re.compile("[\u0900-\u0963]+"), snowballstemmer.stemmer("hindi")),
 )
-# What is written together with the word that it belongs to: articles of French and Italian, "and the" of Arabic.
+# What is written as one word with the word it belongs to: articles of French and Italian, "and the" of Arabic.
 _ELIDED = re.compile(r"\A(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quelqu|un|(?:d|n|s)?(?:el|al|ul)l)'(?=\w{2})")
 _JOINED = re.compile("\\A(?:[\u0648\u0641\u0628\u0643]\u0627\u0644|\u0644\u0644)(?=\\w{2})")
 _stemmer = snowballstemmer.stemmer("english")
@@ -53,7 +53,7 @@ def _stem(word: str) -> str:
 def _one(stem: str) -> str:
     """Return a stem as one object: what was derived from texts outlives the cache above, and would hold words twice.
 
-    Where `sys.intern` did that, its table grew by 2 MB at once, and the first releases of Python 3.12 keep for ever what
+    Where `sys.intern` did that, its table grew by 2 MB in one step, and the first releases of Python 3.12 never release what
     is in it (python/cpython#113993).
     """
     return stem
@@ -117,7 +117,7 @@ def stop_words() -> frozenset[str]:
 
 
 def query_tokens(text: str) -> list[str]:
-    """Return the words to look for when `text` is asked: those of `tokenize`, without stop words, each once.
+    """Return the words to search for when `text` is asked: those of `tokenize`, without stop words, each once.
 
     If the question holds stop words only, all are kept.
     """

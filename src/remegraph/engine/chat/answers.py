@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 _MOST_OPERATIONS = 400
-"""More is no answer but a model that repeats itself."""
+"""More than this is a model that repeats itself."""
 
 _BETWEEN = re.compile(r"[,，、;；\n]+")
 
@@ -73,7 +73,7 @@ _KEPT = ("type", "description", "enum", "anyOf")
 def strict_form(schema: type[BaseModel]) -> dict[str, Any] | None:
     """Return a schema in the form of strict output; None if it cannot be expressed so.
 
-    Every field is required, and null where it was optional; nothing else may be given; bounds are checked by who reads.
+    Every field is required, and null where it was optional; nothing else may be given; the reader checks bounds.
     """
     function = convert_to_openai_tool(schema)["function"]
     try:
@@ -110,7 +110,7 @@ class _Answer(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     notes: SkipJsonSchema[tuple[str, ...]] = ()
-    """What was read otherwise than it was written, or dropped."""
+    """What was read differently from how it was written, or dropped."""
 
     vital: ClassVar[frozenset[str]] = frozenset()
     """Optional fields without which it would say something else: they are never dropped."""
@@ -121,7 +121,7 @@ class _Answer(BaseModel):
         fields = cls._fields(value)
         if not isinstance(fields, dict):
             return read(fields)
-        notes = cls._told(fields)
+        notes = cls._normalize(fields)
         try:
             return read({**fields, "notes": tuple(notes)})
         except ValidationError as error:
@@ -132,8 +132,8 @@ class _Answer(BaseModel):
             return read({name: kept for name, kept in fields.items() if name not in spoiled} | {"notes": tuple(notes)})
 
     @classmethod
-    def _told(cls, fields: dict[str, Any]) -> list[str]:  # noqa: ARG003 - for those that read more
-        """Read fields in place that are often written in another way; return what is worth telling."""
+    def _normalize(cls, fields: dict[str, Any]) -> list[str]:  # noqa: ARG003 - for those that read more
+        """Rewrite fields in place that models often write in another way; return notes on what changed."""
         return []
 
     @classmethod
@@ -142,7 +142,7 @@ class _Answer(BaseModel):
 
     @classmethod
     def _fields(cls, value: Any) -> Any:
-        """Return the fields that stand in what a model wrote; what cannot be taken for them, as it is."""
+        """Return the fields in what a model wrote; anything else unchanged."""
         value = _parsed(value)
         lists = [name for name, field in cls._asked().items() if get_origin(field.annotation) is list]
         sole = lists[0] if len(lists) == len(cls._asked()) == 1 else ""
@@ -167,7 +167,7 @@ class _Answer(BaseModel):
 
 
 def _parsed(value: Any) -> Any:
-    """Return the JSON that stands in a string; anything else as it is."""
+    """Return the JSON in a string; anything else unchanged."""
     if not isinstance(value, str) or not value.strip().startswith(("{", "[")):
         return value
     try:
@@ -262,11 +262,11 @@ class QuoteAnswer(_Answer):
     quote: str = Field(min_length=1, description="Its exact words.")
 
     @classmethod
-    def _told(cls, fields: dict[str, Any]) -> list[str]:
+    def _normalize(cls, fields: dict[str, Any]) -> list[str]:
         for name, others in (("n", ("message", "message_id", "number")), ("quote", ("text", "words", "content"))):
             fields.setdefault(name, next((fields[other] for other in others if other in fields), None))
         number = re.search(r"\d+", str(fields["n"]))
-        fields["n"] = int(number[0]) if number else 0  # the words alone say where they stand
+        fields["n"] = int(number[0]) if number else 0  # the words alone locate the quote
         return []
 
 
@@ -308,7 +308,7 @@ class OperationAnswer(_Answer):
     vital: ClassVar[frozenset[str]] = frozenset({"id", "content", "evidence"})
 
     @classmethod
-    def _told(cls, fields: dict[str, Any]) -> list[str]:
+    def _normalize(cls, fields: dict[str, Any]) -> list[str]:
         notes: list[str] = []
         action = str(fields.get("action", "")).strip().upper()
         fields["action"] = _ACTIONS.get(action, action)
@@ -329,7 +329,7 @@ class OperationAnswer(_Answer):
 
 
 def _ids(text: str) -> list[str]:
-    """Return the ids in a text: short ones wherever they stand, else its parts."""
+    """Return the ids in a text: short ones anywhere in it, else its parts."""
     short = re.findall(r"(?i)\b[mo]\d+\b", text)
     return [name.casefold() for name in short] or [part.strip() for part in _BETWEEN.split(text) if part.strip()]
 
@@ -367,7 +367,7 @@ class ProposalAnswer(_Answer):
     @field_validator("operations", mode="before")
     @classmethod
     def _one_by_one(cls, value: Any) -> Any:
-        """Read each operation for itself: one that cannot be read costs no other."""
+        """Read each operation separately: one that cannot be read does not affect the others."""
         if not isinstance(value, Sequence) or isinstance(value, str):
             return value
         if len(value) > _MOST_OPERATIONS:
@@ -446,7 +446,7 @@ class SkillAnswer(_Answer):
 
 
 class NamesAnswer(_Answer):
-    """Names that stand in texts."""
+    """Names that occur in texts."""
 
     names: list[_Words] = Field(max_length=200, description="As they are written there; empty: none.")
 

@@ -36,7 +36,7 @@ from tenacity import (
 
 from remegraph.deadlines import Gate, awithin, within
 from remegraph.engine.chat.answers import problems, strict_form
-from remegraph.engine.nodes import provider_failure, told
+from remegraph.engine.nodes import error_text, provider_failure
 from remegraph.engine.summary_tasks import Meter
 from remegraph.errors import InvalidAnswerError, ModelError, ModelUnavailableError, RequestRefusedError
 from remegraph.models import CallRecord
@@ -48,7 +48,7 @@ __all__ = ["Asker", "FaultyPartsError", "Question", "asked_to_wait"]
 
 
 def asked_to_wait(error: BaseException | None) -> float:
-    """Return the seconds that a provider asked to wait, in the way of its error; 0 where it did not ask.
+    """Return the seconds that a provider's error asks to wait; 0 if it does not ask.
 
     OpenAI, Anthropic and others raise errors with the HTTP response; some give `retry_after`.
     """
@@ -64,22 +64,22 @@ A = TypeVar("A", bound=BaseModel)
 T = TypeVar("T")
 
 _PROBLEM_LIMIT = 6_000
-"""Characters of an error that are fed back to the model: all that is wrong, at once."""
+"""Characters of an error that are sent back to the model: it should see all faults together."""
 
 _SAID_LIMIT = 60_000
 """Characters of an unusable answer that are shown to the model again: whole, unless it repeats itself without end."""
 
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|\A(?:(?!<think).)*</think(?:ing)?>", re.DOTALL)
-"""A model's thoughts; the opening mark may be in the prompt, the closing one beyond the end."""
+"""A model's thoughts; the opening mark may be in the prompt, and the closing one may be missing."""
 
 _MARKED = frozenset({"anthropic"})
-"""Providers that cache the beginning of a prompt up to a mark, the form of the answer included; others find it by themselves."""
+"""Providers that cache a prompt, including the answer's schema, up to a mark; others find the prefix themselves."""
 
 _BINDS = "api.openai.com"
-"""The host that binds a model to a strict form; others speak its protocol, and may refuse one."""
+"""The host that supports strict output; others speak its protocol, and may refuse it."""
 
 _BY_FORMAT = frozenset({"ollama"})
-"""Providers, of small models mostly, that bind a model to a form which is no tool; the prompt has to name it."""
+"""Providers, mostly of small models, that constrain the output without a tool; the prompt has to name the form."""
 
 _OPENING = re.compile(r"[{\[]")
 
@@ -98,13 +98,13 @@ class Question(Generic[A, T]):
     shown: Sequence[dict[str, Any]] = ()
     """Content blocks that the model looks at, after the data."""
     settle: Callable[[str], T] | None = None
-    """Given what is wrong with the rest, returns what was sound in the answers; none: then all of it must be."""
+    """Given what is wrong with the rest, returns what was sound in the answers; None: all of it must be sound."""
     begun: bool = False
     """Whether something was sound before, so that there is a result even if no answer comes."""
 
 
 class FaultyPartsError(InvalidAnswerError):
-    """Parts of an answer cannot be used, and the others are taken: it is amended, not given again."""
+    """Parts of an answer cannot be used, and the others are kept: the model amends it instead of repeating it."""
 
 
 class Asker:
@@ -118,7 +118,7 @@ class Asker:
         longest_wait: Longest such wait in seconds, also where the provider asks for more (Retry-After).
         timeout: Seconds that a call may take.
         telemetry: Records each call.
-        gate: Bounds how many calls are under way at once; none: nothing does.
+        gate: Limits how many calls run at the same time; None: no limit.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Asker:
 
     @property
     def name(self) -> str:
-        """Name of the model, as recorded on what it writes."""
+        """Name of the model, as recorded on the memories it writes."""
         for attribute in ("model_name", "model"):
             value = getattr(self._model, attribute, None)
             if isinstance(value, str) and value:
@@ -162,7 +162,7 @@ class Asker:
 
     @property
     def provider(self) -> str:
-        """Who offers the model, as far as its package says."""
+        """The model's provider, if its package names one."""
         return type(self._model).__module__.partition(".")[0].removeprefix("langchain_")
 
     def ask(self, question: Question[A, T], meter: Meter) -> T:
@@ -170,10 +170,10 @@ class Asker:
 
         Raises:
             InvalidAnswerError: No answer was acceptable, repairs included.
-            RequestRefusedError: The provider does not take the question; it is not sent again.
+            RequestRefusedError: The provider refuses the question; it is not sent again.
             ModelUnavailableError: The model did not answer, retries included.
             BudgetExceededError: A call would go over the budget.
-            RateLimitError: The tokens of this day are used up.
+            RateLimitError: The tokens for today are used up.
         """
         meter.admit()
         bound = self._bind(question.schema)
@@ -208,7 +208,7 @@ class Asker:
         return self._bound[schema]
 
     def _offered(self, schema: type[BaseModel]) -> Runnable[LanguageModelInput, AIMessage]:
-        """Return the model with the schema as a tool, as strict as it is taken; the bare model where it takes no tools."""
+        """Return the model with the schema as a tool, as strict as the provider allows; the bare model if it takes no tools."""
         form = strict_form(schema)
         if form and self.provider in _BY_FORMAT:
             return self._model.bind(format=form["parameters"])
@@ -216,7 +216,7 @@ class Asker:
             return self._model.bind_tools(
                 [{"type": "function", "function": form}], tool_choice="any", parallel_tool_calls=False
             )
-        for choice in ({"tool_choice": "any"}, {}):  # some take tools, and refuse to be made to use one
+        for choice in ({"tool_choice": "any"}, {}):  # some take tools, but refuse a forced tool choice
             with suppress(NotImplementedError, ValueError):
                 return self._model.bind_tools([schema], **choice)
         return self._model
@@ -248,13 +248,13 @@ class Asker:
                     raise
                 name = "amend" if isinstance(error, FaultyPartsError) else "repair"
                 _, again = load(name, question.language).render(problem=wrong[:_PROBLEM_LIMIT])
-                messages = [*opening, AIMessage(_said(reply)), HumanMessage(again)]
+                messages = [*opening, AIMessage(_reply_text(reply)), HumanMessage(again)]
         if question.settle is not None:
             return question.settle(wrong)
         raise AssertionError  # the loop returned or raised
 
     def _instructions(self, text: str) -> SystemMessage:
-        """Return the instructions, which are the same from call to call, marked where the provider caches what is marked."""
+        """Return the instructions, which are the same in each call, marked for caching where the provider supports it."""
         marked = {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
         return SystemMessage([marked] if self.provider in _MARKED else text)
 
@@ -283,7 +283,7 @@ class Asker:
 
     @contextmanager
     def _booked(self, question: Question[A, T], messages: list[BaseMessage], meter: Meter) -> Iterator[list[AIMessage]]:
-        """Book one call and tell of it, whatever comes of it."""
+        """Record one call in the meter and in telemetry, whatever its outcome."""
         with (
             self._telemetry.chat(self.provider, self.name) as span,
             self._metered(question, messages, meter, span) as replies,
@@ -294,7 +294,7 @@ class Asker:
     def _metered(
         self, question: Question[A, T], messages: list[BaseMessage], meter: Meter, span: Attributes
     ) -> Iterator[list[AIMessage]]:
-        """Book one call. The boundary to foreign model code: its errors end here."""
+        """Record one call. This is the boundary to foreign model code: its errors end here."""
         estimate = sum(estimate_tokens(message.text) for message in messages) + _schema_tokens(question.schema)
         meter.reserve(estimate)
         replies: list[AIMessage] = []
@@ -304,7 +304,7 @@ class Asker:
             yield replies
             trouble = ""
         except Exception as error:
-            trouble = told(error)
+            trouble = error_text(error)
             raise provider_failure(self.name, error) from error
         finally:
             reply = replies[0] if replies else None
@@ -313,7 +313,7 @@ class Asker:
                 operation=question.operation,
                 model=self.name,
                 input_tokens=usage["input_tokens"] if usage else estimate,
-                output_tokens=usage["output_tokens"] if usage else estimate_tokens(_said(reply)) if reply else 0,
+                output_tokens=usage["output_tokens"] if usage else estimate_tokens(_reply_text(reply)) if reply else 0,
                 estimated=usage is None,
                 seconds=time.perf_counter() - began,
                 error=trouble,
@@ -325,7 +325,7 @@ class Asker:
 
 
 def _host(model: BaseChatModel) -> str:
-    """Return which host a client of OpenAI's protocol talks to, if it is one."""
+    """Return which host a client of OpenAI's protocol talks to; empty for other clients."""
     return str(getattr(getattr(getattr(model, "root_client", None), "base_url", None), "host", ""))
 
 
@@ -338,7 +338,7 @@ _Dialogue = Generator[list[BaseMessage], AIMessage, T]
 
 
 def _advance(dialogue: _Dialogue[T], reply: AIMessage | ModelError | None) -> list[BaseMessage] | _Answered[T]:
-    """Go on to what is said next, or to the result."""
+    """Advance to the next messages to send, or to the result."""
     try:
         if isinstance(reply, ModelError):
             return dialogue.throw(reply)
@@ -352,11 +352,11 @@ def _schema_tokens(schema: type[BaseModel]) -> int:
     return estimate_tokens(json.dumps(convert_to_openai_tool(schema)))
 
 
-def _said(reply: AIMessage) -> str:
+def _reply_text(reply: AIMessage) -> str:
     """Return the model's answer as text: the arguments of its tool calls, else its content."""
     args = [call["args"] for call in reply.tool_calls]
-    told = json.dumps(args[0] if len(args) == 1 else args, ensure_ascii=False) if args else reply.text
-    return told.encode("utf-8", "replace").decode("utf-8")[:_SAID_LIMIT] or "(nothing)"
+    text = json.dumps(args[0] if len(args) == 1 else args, ensure_ascii=False) if args else reply.text
+    return text.encode("utf-8", "replace").decode("utf-8")[:_SAID_LIMIT] or "(nothing)"
 
 
 def _read(reply: AIMessage, schema: type[A]) -> A:
@@ -425,7 +425,7 @@ def _found(text: str) -> Iterator[_Found]:
             yield from _records(_Found(value, end - at))
         except (json.JSONDecodeError, RecursionError):
             whole, end = _closed(text, at)
-            with suppress(ValueError, RecursionError):  # no JSON, then: the schema says what is missing
+            with suppress(ValueError, RecursionError):  # not JSON, then: the schema says what is missing
                 yield from _records(_Found(json_repair.loads(whole, skip_json_loads=True), len(whole), end < 0))
             end = end if end >= 0 else len(text)
         at = _opening(text, end)

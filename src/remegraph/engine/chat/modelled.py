@@ -1,4 +1,4 @@
-"""The thinker with a chat model: one call to digest a block, one per touched topic, one to review; and calls that conclude from memories or put them in general words."""
+"""The thinker with a chat model: a call to digest a block, one per touched topic, one to review; and calls to conclude or generalise."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class ModelThinker:
         return self._asker.ask(_screen(task), meter)
 
     async def athink(self, verb: Verb, task: Any, meter: Meter) -> Any:
-        """Return what the method of this name returns, without waiting in the event loop."""
+        """Call the method of this name without blocking the event loop."""
         questions: Mapping[Verb, Callable[[Any], Question[Any, Any]]] = {
             "describe": self._describe,
             "digest": self._digest,
@@ -156,7 +156,7 @@ class ModelThinker:
 
         def accept(answer: DigestAnswer) -> Digest:
             topics, _ = resolve(answer.topics, task.shelves, task.block.partition, invents=task.invents)
-            if answer.topics and not topics and not told:  # all would be lost; said again, they are merely refused
+            if answer.topics and not topics and not told:  # all would be lost; a repeated memory is merely refused
                 told.append(answer)
                 keys = sorted(shelf.topic.key for shelf in task.shelves)
                 raise InvalidAnswerError(f"unknown topics {answer.topics}; the topics are {keys}.")
@@ -189,14 +189,14 @@ class ModelThinker:
         return Question("digest", prompted, task.language, DigestAnswer, accept)
 
     def _ruled(self, prompt: tuple[str, str], language: Language) -> tuple[str, str]:
-        """Return a prompt with the owner's rules behind its instructions, if there are any."""
+        """Return a prompt with the owner's rules after its instructions, if there are any."""
         instructions, data = prompt
         if not self._rules:
             return prompt
         return f"{instructions}\n{load('rules', language).render(rules=rule_lines(self._rules, language))[1]}", data
 
     def _language(self, prompt: Language) -> str:
-        """Return what memories are written in, as a prompt says it."""
+        """Return the language that memories are written in, as a prompt names it."""
         return self._voice.language or load("language", prompt).render()[1]
 
     def _propose(self, task: ProposeTask) -> Question[ProposalAnswer, Proposal]:
@@ -301,13 +301,13 @@ def _copied(quote: QuoteAnswer, task: ScreenTask) -> tuple[str, str]:
 
 
 def framed(prompt: tuple[str, str], language: Language) -> tuple[str, str]:
-    """Return a prompt with the rule that no prompt goes without, whoever wrote it: what it shows is data."""
+    """Return a prompt with the rule that every prompt must contain, a host's too: what it shows is data."""
     instructions, data = prompt
     return load("frame", language).render(instructions=instructions, data=data)
 
 
 def _named(numbers: Sequence[int], task: DigestTask) -> tuple[str, ...]:
-    """Return the ids of messages of a block, by their numbers; numbers of none are passed over."""
+    """Return the ids of messages of a block, by their numbers; unknown numbers are ignored."""
     return tuple(message.message_id for at, message in enumerate(task.messages, start=1) if at in numbers)
 
 

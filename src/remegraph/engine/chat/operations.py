@@ -14,7 +14,7 @@ from remegraph.engine.chat.model_call import FaultyPartsError
 from remegraph.engine.chat.prompt_data import call_text, line_of
 from remegraph.engine.grounds import Ground
 from remegraph.engine.origin import Belief
-from remegraph.engine.proposals import Writer, ground_of, heard_of
+from remegraph.engine.proposals import Writer, ground_of, sources_of
 from remegraph.engine.schemas import SchemaField, Schemas
 from remegraph.engine.summary_tasks import Action, DistilTask, Operation, Proposal, ProposeTask, Voice
 from remegraph.engine.trajectories import Call, skill_of, step_of, template_of
@@ -32,13 +32,13 @@ __all__ = ["Reader", "named_operations", "read_skill"]
 
 
 _TELLING = 8
-"""Characters of a quote that can tell which message it is from, where its number is wrong."""
+"""Characters a quote needs to identify its message when the number is wrong."""
 
 _LONGEST_ANSWER = 300
-"""Characters of a tool's answer that bear out the call."""
+"""Characters of a tool's answer that support the call."""
 
 _TITLE = 80
-"""Characters of a memory's text that name a fault."""
+"""Characters of a memory's text in a report of a fault."""
 
 _REDUCED = re.compile(r"(\d{4})(?:[-/.](\d{2}))?")
 
@@ -85,13 +85,13 @@ class Reader:
         self._names = names
         self._known = {memory.memory_id: memory for memory in names.values()}
         self._last = named_operations(task)
-        self._heard = heard_of(task)
+        self._heard = sources_of(task)
         self._voice = voice
         self._extractor = extractor
         self._prompt = prompt
         self._kept = list(task.last)
         self._earlier: list[Operation] = list(task.last)
-        """Kept from earlier answers: a later one may say it otherwise."""
+        """Kept from earlier answers: a later one may change it."""
         self._faults: list[str] = []
         self._doubts: dict[str, str] = {}
         """Asked about once, and kept, by the text."""
@@ -114,7 +114,7 @@ class Reader:
             except InvalidAnswerError as error:
                 self._faults.append(f"- {_title(operation)}: {error.what}")
         if answer.cut:
-            self._faults.append(f"- {self._told('broke_off')}")
+            self._faults.append(f"- {self._reason('broke_off')}")
         if taken + len(self._faults) < len(before):
             self._notes += [f"not given again {fault}" for fault in before]
         doubts = list(self._doubts.values())[asked:]
@@ -141,11 +141,11 @@ class Reader:
             notes=tuple(dict.fromkeys((*self._notes, *writer.notes))),
         )
 
-    def _told(self, why: str, **values: str) -> str:
+    def _reason(self, why: str, **values: str) -> str:
         return reason(why, self._task.language, **values)
 
     def _refused(self, why: str, **values: str) -> InvalidAnswerError:
-        return InvalidAnswerError(self._told(why, **values))
+        return InvalidAnswerError(self._reason(why, **values))
 
     def _take(self, operation: OperationAnswer | UnreadOperation) -> None:
         if isinstance(operation, UnreadOperation):
@@ -180,13 +180,13 @@ class Reader:
             elif shared and new.action == "CORROBORATE":
                 new = replace(new, targets=tuple(target for target in new.targets if target not in shared))
                 if not new.targets:
-                    return  # the other says more of it
+                    return  # the other says more about it
             elif shared and not {old.action, new.action} <= {"SUPERSEDE", "CORRECT"}:  # several may replace one
                 raise self._refused("taken_already", ids=" ".join(operation.id))
         self._kept.append(new)
 
     def _one_value(self, new: Operation, old: Operation) -> None:
-        """Refuse a second value of a field that comes with the statement of the first: one memory holds one."""
+        """Refuse a second value of a field in the statement of the first: one memory holds one value."""
         same = new.canonical_topic == old.canonical_topic and canonical(new.slot_value) == canonical(old.slot_value)
         if not same and self._schemas.field(new.canonical_topic, [self._task.shelf.topic]):
             raise self._refused("one_value", slot=new.canonical_topic)
@@ -235,7 +235,7 @@ class Reader:
         """Return the slot that an operation fills, and with what: a field of a schema takes only what is of its type.
 
         Raises:
-            InvalidAnswerError: It fills a field with what is none of its values.
+            InvalidAnswerError: It fills a field with something that is not one of its values.
         """
         slot, value = self._slot(operation, olds), operation.value.strip()
         inherited = olds[0] if not slot and len({old.canonical_topic for old in olds}) == 1 else None
@@ -247,7 +247,7 @@ class Reader:
         if found is None:
             return place
         if action in _ENDINGS:
-            return _Place("", "", many=False)  # that it is over is no value of it
+            return _Place("", "", many=False)  # that it ended is not a value
         field = found.field
         amends = action == "REFINE" and len(olds) == 1
         told = value or not (amends and olds[0].slot_value)  # without a value, an amended memory keeps its own
@@ -279,12 +279,12 @@ class Reader:
         strange = ground.strange(said, "" if place.field is not None else operation.value)
         if strange and operation.content not in self._doubts:
             self._doubts[operation.content] = (
-                f"- {_title(operation)}: {self._told('no_word', words=', '.join(strange))}"
+                f"- {_title(operation)}: {self._reason('no_word', words=', '.join(strange))}"
             )
 
     @staticmethod
     def _worded(value: str, place: _Place, ground: Ground) -> str:
-        """Return the part of a value that must have been said: a schema asks for a form that people do not speak in."""
+        """Return the part of a value that must have been said: a schema may ask for a form that people do not use in speech."""
         if place.field is None:
             return value
         if place.field.closed:  # it names its values itself
@@ -300,7 +300,7 @@ class Reader:
         return bool(operation.content.strip()) and content_digest(memory.content) == digest and not memory.firm
 
     def _belief(self, operation: OperationAnswer, evidence: Sequence[Evidence]) -> Belief:
-        """Return how far an operation is believed: what it says, or the words that it cites where it says nothing."""
+        """Return how far an operation is believed, by what it says, or by the words that it cites if it says nothing."""
         said = [operation.content, operation.value] if operation.content.strip() else [each.quote for each in evidence]
         return self._heard.belief(" ".join(said), evidence, self._task.shelf.topic)
 
@@ -328,7 +328,7 @@ class Reader:
         return ", ".join((*self._names, *self._last)) or "none"
 
     def _slot(self, operation: OperationAnswer, olds: Sequence[Memory]) -> str:
-        """Return the slot that a model names, whose and which attribute: the topic's, where it does not say.
+        """Return the slot that a model names, as subject and attribute: the topic is the subject unless it names one.
 
         Of what it changes under another topic, the attribute of that is meant.
         """
@@ -350,14 +350,16 @@ class Reader:
         """
         found = {quote: self._found(quote) for quote in operation.evidence}
         if missing := [quote for quote, evidence in found.items() if evidence is None]:
-            faults = "; ".join(self._told("not_copied", words=repr(each.quote), number=str(each.n)) for each in missing)
+            faults = "; ".join(
+                self._reason("not_copied", words=repr(each.quote), number=str(each.n)) for each in missing
+            )
             raise self._refused("copy", faults=faults, most=str(len(self._task.messages)))
         if not found and not self._settles(operation):
             raise self._refused("no_evidence")
         return [evidence for evidence in found.values() if evidence is not None]
 
     def _settles(self, operation: OperationAnswer) -> bool:
-        """Return whether an operation settles memories that share a slot: that needs no words of this block."""
+        """Return whether an operation settles memories that share a slot, which needs no words of this block."""
         ids = {memory.memory_id for name in operation.id if (memory := self._names.get(name))}
         wanted = operation.action in {"CORROBORATE", "SUPERSEDE", "CORRECT", "END"}
         return wanted and bool(ids) and any(ids <= set(pair) for pair in self._task.settle)
@@ -392,7 +394,7 @@ class Reader:
         return self._answered(quote, number - 1)
 
     def _answered(self, quote: str, at: int) -> Evidence | None:
-        """Return the beginning of what answered the call that a quote is from: a call is in no message's words."""
+        """Return the beginning of the result of the call that a quote is from: the call itself is not in any message's words."""
         for asked, call, answer in called(self._task.messages):
             if asked == at and answer is not None and find_copied(quote, call_text(call)) is not None:
                 message = self._task.messages[answer]
@@ -407,7 +409,7 @@ class Reader:
         return Evidence(message_id=message.message_id, quote=words, block_id=self._task.block.block_id)
 
     def _time(self, text: str, evidence: Sequence[Evidence]) -> datetime | None:
-        """Return an ISO date, also one of a year or a month alone; what cannot be read is dropped, with a note."""
+        """Return an ISO date, which may be a year or a month alone; what cannot be read is dropped, with a note."""
         if not text.strip():
             return None
         whole = _REDUCED.fullmatch(text.strip())

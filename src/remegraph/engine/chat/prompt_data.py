@@ -157,7 +157,7 @@ def memory_lines(memories: Iterable[tuple[str, Memory]]) -> str:
 
 
 def _mark(memory: Memory) -> str:
-    """Return what else is to be known of a memory: that nothing changes it, until when it holds, its slot."""
+    """Return what else a prompt says of a memory: that nothing changes it, until when it holds, its slot."""
     firm = f", {'knowledge' if memory.usage == 'knowledge' else 'policy'}" if memory.firm else ""
     until = f", until {memory.valid_to:%Y-%m-%d}" if memory.valid_to else ""
     value = f" = {memory.slot_value}" if memory.slot_value else ""

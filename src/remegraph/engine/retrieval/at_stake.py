@@ -81,7 +81,7 @@ def _words_of(side: Literal["asks", "tells"]) -> dict[str, dict[frozenset[str], 
     """Return the marks of a side by their first word, each with its subjects."""
     found: dict[str, dict[frozenset[str], set[str]]] = {}
     for name, each in table("stakes")["subjects"].items():
-        for mark in map(_telling, each[side]):
+        for mark in map(_mark_tokens, each[side]):
             found.setdefault(mark[0], {}).setdefault(frozenset(mark), set()).add(name)
     return found
 
@@ -98,12 +98,12 @@ def _marks() -> dict[str, list[tuple[frozenset[str], int]]]:
     found: dict[str, dict[frozenset[str], int]] = {}
     for name, points in (("one", 1), ("two", ENOUGH)):
         for mark in (mark for marks in told[name].values() for mark in marks):
-            first, *rest = _telling(mark)
+            first, *rest = _mark_tokens(mark)
             found.setdefault(first, {})[frozenset(rest)] = points
     return {first: list(marks.items()) for first, marks in found.items()}
 
 
-def _telling(mark: str) -> list[str]:
+def _mark_tokens(mark: str) -> list[str]:
     """Return the tokens of a mark; of scripts without spaces the pairs, as one character is anything."""
     tokens = tokenize(mark)
     return [token for token in tokens if len(token) > 1] or tokens
@@ -125,7 +125,7 @@ _MATTERS = 0.1
 """What importance counts beside a score where more memories are shown than were asked for."""
 
 
-class _Told(NamedTuple):
+class _AtStake(NamedTuple):
     """What is at stake in the messages of a partition, as far as they were looked at."""
 
     length: int = 0
@@ -139,7 +139,7 @@ class Beside:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._staked = lru_cache(_KEPT)(self._read_staked)
-        self._told = OrderedDict[Partition, _Told]()
+        self._at_stake = OrderedDict[Partition, _AtStake]()
         self._lock = threading.Lock()
 
     def at_stake(self, asked: RecallInput, partitions: Sequence[Partition], found: Collection[str]) -> list[Hit]:
@@ -157,7 +157,7 @@ class Beside:
             read = self._archive.memories([partition], ids=ids, statuses=sorted(LIVE)) if ids else ()
             hits += (memory_hit(memory, {}) for memory in read)
         for partition in partitions if asked["depth"] == "messages" else ():
-            ids = self._told_at_stake(partition)
+            ids = self._messages_at_stake(partition)
             rows = self._archive.messages([partition], ids=ids) if ids else ()
             hits += (
                 message_hit(row, Ranked(row.partition, row.message_id, {}))
@@ -184,13 +184,13 @@ class Beside:
         read = self._archive.memories([partition], ids=ids, statuses=sorted(LIVE)) if ids else ()
         return tuple(each.memory_id for each in read if at_stake(memory_hit(each, {}).text) >= ENOUGH)
 
-    def _told_at_stake(self, partition: Partition) -> tuple[str, ...]:
+    def _messages_at_stake(self, partition: Partition) -> tuple[str, ...]:
         """Return the ids of the messages at stake: those known, and of what was said since. Each turn says something."""
         layout = self._archive.layout(partition)
         if not layout.seqs.size:
             return ()
         with self._lock:
-            known = self._told.get(partition, _Told())
+            known = self._at_stake.get(partition, _AtStake())
         count, newest = len(layout.seqs), int(layout.seqs[-1])
         if count == known.length and newest == known.newest:
             return known.ids
@@ -200,13 +200,13 @@ class Beside:
             names = self._named(partition, "message")
             rows, ids = self._archive.messages([partition], ids=names) if names else (), ()
         hits = (message_hit(row, Ranked(row.partition, row.message_id, {})) for row in rows)
-        told = _Told(count, newest, (*ids, *(hit.record_id for hit in hits if at_stake(hit.text) >= ENOUGH)))
+        current = _AtStake(count, newest, (*ids, *(hit.record_id for hit in hits if at_stake(hit.text) >= ENOUGH)))
         with self._lock:
-            self._told[partition] = told
-            self._told.move_to_end(partition)
-            if len(self._told) > _KEPT:
-                self._told.popitem(last=False)
-        return told.ids
+            self._at_stake[partition] = current
+            self._at_stake.move_to_end(partition)
+            if len(self._at_stake) > _KEPT:
+                self._at_stake.popitem(last=False)
+        return current.ids
 
     def _named(self, partition: Partition, kind: Literal["memory", "message"]) -> list[str]:
         """Return the ids of texts that hold words of what is at stake, those with the rarest of them."""
@@ -243,7 +243,7 @@ class Beside:
         scores = {name: ranked[name].score if name in ranked else 0.0 for name in read}
         first = sorted(read, key=lambda name: -scores[name] - _MATTERS * read[name].importance)
         for name in first[:room]:
-            hit = memory_hit(read[name], *(ranked[name].told if name in ranked else ({},)))
+            hit = memory_hit(read[name], *(ranked[name].parts if name in ranked else ({},)))
             if not at_hand(hit, asked["without"]):
                 yield from dated([hit], asked["asked_at"])
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Placed",
     "Ranked",
-    "Said",
+    "Utterance",
     "Weights",
     "asks_past",
     "default_weights",
@@ -61,7 +61,7 @@ _ALIKE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Utterance:
     """What was said, by whom (or of whom) and when, and how well it answers."""
 
     speaker: str
@@ -75,7 +75,7 @@ def asks_past(question: str) -> bool:
     return _speaks_of("past", question)
 
 
-def freshened(question: str, said: Sequence[Said], first: int) -> list[tuple[int, float]]:
+def freshened(question: str, said: Sequence[Utterance], first: int) -> list[tuple[int, float]]:
     """Return in which order to show statements, as their places in `said`, each with what its score must gain for that.
 
     `first` says how many of them make way for a rival.
@@ -98,7 +98,7 @@ def freshened(question: str, said: Sequence[Said], first: int) -> list[tuple[int
     return gains[::-1]
 
 
-def _meant(said: Sequence[Said], left: Sequence[int], asked: frozenset[str], *, past: bool) -> int:
+def _meant(said: Sequence[Utterance], left: Sequence[int], asked: frozenset[str], *, past: bool) -> int:
     """Return the place of the best statement that is left, or of the one that goes before it."""
     place = left[0]
     while True:  # ends: each rival is newer than the one before it, or each is older
@@ -110,11 +110,11 @@ def _meant(said: Sequence[Said], left: Sequence[int], asked: frozenset[str], *, 
         place = rival
 
 
-def _goes_before(one: Said, other: Said, asked: frozenset[str], *, past: bool) -> bool:
+def _goes_before(one: Utterance, other: Utterance, asked: frozenset[str], *, past: bool) -> bool:
     return _replaces(other, one, asked) if past else _replaces(one, other, asked)
 
 
-def _replaces(new: Said, old: Said, asked: frozenset[str]) -> bool:
+def _replaces(new: Utterance, old: Utterance, asked: frozenset[str]) -> bool:
     """Return whether a statement says what became of another, as far as is asked."""
     comparable = new.speaker == old.speaker and new.time - old.time >= _ANOTHER_TIME
     if not comparable or min(new.score, old.score) < _NEAR * max(new.score, old.score):
@@ -130,10 +130,10 @@ def _replaces(new: Said, old: Said, asked: frozenset[str]) -> bool:
     as_much = asked & yours <= mine or todo  # "held in Bern", "lasts five days": two facts, not a new one
     if now != then and as_much and shared >= _ALIKE * (weight(yours) if todo else longer):
         return True
-    return _says_so(new.words, asked)
+    return _states_change(new.words, asked)
 
 
-def _says_so(text: str, asked: frozenset[str]) -> bool:
+def _states_change(text: str, asked: frozenset[str]) -> bool:
     """Return whether a sentence speaks of what is asked, and of a change."""
     spans = sentences(text)
     return any(_speaks_of("changed", span.text) and bool(asked & wording(span.text).words) for span in spans)
@@ -186,8 +186,8 @@ class Ranked:
         return None if self.signs is None else relevance(self.signs)
 
     @property
-    def told(self) -> tuple[dict[str, float], float | None]:
-        """What a hit tells of it: what its score is the sum of, and its relevance."""
+    def parts(self) -> tuple[dict[str, float], float | None]:
+        """The parts of its score, and its relevance."""
         return self.contributions, self.relevance
 
     @property
@@ -263,7 +263,7 @@ def rank(found: Sequence[tuple[Partition, MessageSigns]], weights: Weights) -> I
     covered, apart = float(columns[_COVERAGE].max()), max(signs.apart for _, signs in found)
     worded = _share_of_words(covered, apart) if weights.meaning else 1.0
     parts = np.column_stack(
-        [weights.words[name] * _told_by_words(name, columns[name], long, worded) for name in weights.words]
+        [weights.words[name] * _word_sign(name, columns[name], long, worded) for name in weights.words]
         + [
             weight * columns[name] * (1 - worded if name == _MEANING else 1.0)
             for name, weight in weights.meaning.items()
@@ -288,9 +288,7 @@ def _share_of_words(covered: float, apart: float) -> float:
     return covered / max(covered + meant, 1e-9)
 
 
-def _told_by_words(
-    name: str, column: NDArray[np.float64], long: NDArray[np.float64], worded: float
-) -> NDArray[np.float64]:
+def _word_sign(name: str, column: NDArray[np.float64], long: NDArray[np.float64], worded: float) -> NDArray[np.float64]:
     """Return a sign of words as a share of the best, as far as the messages bear it out.
 
     Windows tell in talk of short turns, density where long texts stand beside short ones. All count as far as words tell;
@@ -339,7 +337,8 @@ def _signs(question: Question, message: Message) -> dict[str, bool]:
 def freshen(question: str, judged: Sequence[tuple[Ranked, Message]]) -> list[Ranked]:
     """Return messages with what holds now before what held before, or as the question asks."""
     said = [
-        Said(message.name or message.role, message.text, message.time, item.score) for item, message in judged[:_RIVALS]
+        Utterance(message.name or message.role, message.text, message.time, item.score)
+        for item, message in judged[:_RIVALS]
     ]
     sign = "older" if asks_past(question) else "newer"
     fresh = [

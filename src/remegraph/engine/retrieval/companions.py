@@ -18,7 +18,7 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from remegraph.engine.retrieval.at_stake import verbatim
-from remegraph.engine.retrieval.blend import Ranked, Said, asks_past, freshened
+from remegraph.engine.retrieval.blend import Ranked, Utterance, asks_past, freshened
 from remegraph.engine.retrieval.hits import TRACED, memory_hit, message_hit, reasons
 from remegraph.engine.retrieval.scores import bm25
 from remegraph.engine.retrieval.search import Candidates
@@ -186,7 +186,7 @@ def freshen(question: str, hits: Sequence[Hit], first: int) -> list[Hit]:
 
     `first` says how many of them make way for a rival.
     """
-    said = [Said(hit.topic.partition(":")[2], hit.text, hit.time, hit.score) for hit in hits]
+    said = [Utterance(hit.topic.partition(":")[2], hit.text, hit.time, hit.score) for hit in hits]
     sign = "older" if asks_past(question) else "newer"
     return [_raised(hits[place], sign, gain) for place, gain in freshened(question, said, first)]
 

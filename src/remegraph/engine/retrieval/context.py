@@ -163,7 +163,7 @@ class Sheet:
 
         With `short` its summary stands for it; `most` is the share of the budget beyond which nothing is added.
         """
-        if self._shown.says_the_same_as(hit):
+        if self._shown.includes(hit):
             return "duplicate"
         line = _Line.of(hit, self._count, short=short)
         itself = _of_itself(hit)
@@ -239,13 +239,13 @@ class _Shown:
         for message_id in {item.message_id for item in hit.evidence}:
             self.told.setdefault(message_id, []).append(folded(hit.text))
 
-    def says_the_same_as(self, hit: Hit) -> bool:
+    def includes(self, hit: Hit) -> bool:
         if _words(hit) in self.words:
             return True
         said = folded(hit.text.partition(": ")[2]) if hit.kind == "message" else ""
         if said and any(said in told for told in self.told.get(hit.record_id, ())):
             return True
-        return self._repeats(hit) or (bool(self.asked) and self._is_said(hit))
+        return self._repeats(hit) or (bool(self.asked) and self._adds_nothing(hit))
 
     def _repeats(self, hit: Hit) -> bool:
         """Return whether a memory that holds says nothing but what the messages say that it was made of, and they stand here."""
@@ -255,7 +255,7 @@ class _Shown:
         lines = [folded(_SPEAKER.sub("", line)) for line in hit.text.splitlines()]
         return bool(said) and all(any(line in each for each in said) for line in lines)
 
-    def _is_said(self, hit: Hit) -> bool:
+    def _adds_nothing(self, hit: Hit) -> bool:
         """Return whether a hit tells nothing, sentence by sentence, that does not stand here or in the question."""
         if self._is_asked(hit.text):
             return True

@@ -53,10 +53,10 @@ __all__ = [
     "passes",
     "picks",
     "reasons",
-    "still_said",
-    "tells",
+    "record_parts",
+    "returnable",
+    "still_shown",
     "timed",
-    "told_by",
     "unsearched",
     "vouched",
     "within",
@@ -153,7 +153,7 @@ def vouched(trust: float, state: RecallInput) -> bool:
     return trust >= next((least for least in said if least is not None), QUARANTINE_BELOW)
 
 
-def tells(entry: BlockSummary, asked: Search | RecallInput) -> bool:
+def returnable(entry: BlockSummary, asked: Search | RecallInput) -> bool:
     """Return whether an index entry may be returned."""
     if isinstance(asked, Search):
         least = QUARANTINE_BELOW if asked.only.min_trust is None else asked.only.min_trust
@@ -280,7 +280,7 @@ def message_hit(message: StoredMessage, ranked: Ranked) -> Hit:
         kind="message",
         record_id=message.message_id,
         partition=message.partition,
-        text=_said(message),
+        text=_line(message),
         score=ranked.score,
         contributions=ranked.contributions,
         why=reasons(ranked.contributions),
@@ -293,10 +293,10 @@ def message_hit(message: StoredMessage, ranked: Ranked) -> Hit:
     )
 
 
-def still_said(
+def still_shown(
     archive: Archive, grants: GrantBook, scope: Scope, records: Iterable[Mapping[str, str]], now: datetime
 ) -> frozenset[tuple[str, str, str]]:
-    """Return what of some records of a context a recall could show today, to the letter; see `told_by`.
+    """Return what of some records of a context a recall could show today, to the letter; see `record_parts`.
 
     What was forgotten, withheld, edited, replaced or has ended since is not among it, nor what the scope may read no
     more. `records` are as the context has them; see `shown_records`.
@@ -328,7 +328,7 @@ def named(archive: Archive, grants: GrantBook, scope: Scope, name: str) -> str:
     return seen[0].memory_id if len(seen) == 1 else name
 
 
-def told_by(record: Mapping[str, str]) -> tuple[str, str, str]:
+def record_parts(record: Mapping[str, str]) -> tuple[str, str, str]:
     """Return the parts of a record of a context: its name, its words, and whether they hold."""
     return record["id"], record["text"], next((over for over in _OVER if over in record), "current")
 
@@ -348,7 +348,7 @@ def _forms(hit: Hit) -> Iterator[str]:
         yield disarmed(words)
 
 
-def _said(message: StoredMessage) -> str:
+def _line(message: StoredMessage) -> str:
     """Return who says what, and what it asks of tools: many a request says nothing else."""
     calls = (f"{call.name}({json.dumps(call.args, ensure_ascii=False)})" for call in message.tool_calls)
     words = shown(message)

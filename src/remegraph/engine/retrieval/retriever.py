@@ -43,14 +43,14 @@ from remegraph.engine.retrieval.hits import (
     passes,
     picks,
     reasons,
-    tells,
+    returnable,
     timed,
     unsearched,
 )
 from remegraph.engine.retrieval.reranker import Rerankable, Reranker
 from remegraph.engine.retrieval.scores import signs_of_all
 from remegraph.engine.retrieval.search import Candidates, Searcher
-from remegraph.engine.retrieval.topic_agent import Borrower, TopicAgent, heard
+from remegraph.engine.retrieval.topic_agent import Borrower, TopicAgent, agent_hits
 from remegraph.engine.routes import choose, claims_of
 from remegraph.models import (
     LIVE,
@@ -242,7 +242,7 @@ class _Steps:
         failures: tuple[str, ...] = ()
         if agent := self._agent(search.shelf):
             self._archive.away()  # it may take its time
-            found, failures = heard(agent, search, ask())
+            found, failures = agent_hits(agent, search, ask())
             if found is not None:
                 return {"hits": tuple(found), "failures": failures}
         topic = ask(entries=False)  # the index is searched once for all topics, where it is asked for
@@ -324,7 +324,7 @@ class _Steps:
         found = [hit.record_id for hits in (state["memories"], raw) for hit in hits]
         first = (*dated(own, now), *self._beside.at_stake(state, state["partitions"], found))
         context = assemble(
-            (hit for hit in self._told(shown, raw, traced, capped.keys(), state) if hit.record_id not in held),
+            (hit for hit in self._in_order(shown, raw, traced, capped.keys(), state) if hit.record_id not in held),
             state["budget"],
             self._count,
             state["working"],
@@ -346,7 +346,7 @@ class _Steps:
             "unlikely": dated(unlikely, now) if silent else (),
         }
 
-    def _told(
+    def _in_order(
         self,
         shown: Mapping[str, Sequence[Hit]],
         raw: Sequence[Hit],
@@ -419,12 +419,12 @@ class _Steps:
         """Return the index entries of the blocks that memories came from, then those that the search finds."""
         found = self._search(state, state["partitions"], "block")
         traced = companions.traced_blocks(state["memories"][: self._wanted(state)], state["partitions"])
-        scores = {(each.partition, each.record_id): each.told for each in found.found}
+        scores = {(each.partition, each.record_id): each.parts for each in found.found}
         scores |= {(hit.partition, hit.record_id): (hit.contributions, hit.relevance) for hit in state["entries"]}
         best = list(dict.fromkeys((*traced, *scores)))[: state["k"] * OVERFETCH]
         ids = list(dict.fromkeys(block_id for _, block_id in best))
         entries = self._archive.summaries(state["partitions"], ids=ids) if ids else ()
-        passing = {(entry.partition, entry.block_id): entry for entry in entries if tells(entry, state)}
+        passing = {(entry.partition, entry.block_id): entry for entry in entries if returnable(entry, state)}
         led_to = [block_hit(passing[place], {TRACED: score}) for place, score in traced.items() if place in passing]
         searched = [block_hit(passing[place], *told) for place, told in scores.items() if place in passing]
         searched.sort(key=lambda hit: (-hit.score, hit.record_id))

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from remegraph.ports import Layout, Meant, Vectors
 
 __all__ = [
+    "CosineSpread",
     "MessageSigns",
-    "Telling",
     "TextMatch",
     "bm25",
     "columns",
@@ -146,7 +146,7 @@ class MessageSigns:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class CosineSpread:
     """How much cosines can tell of one question, by how they lie over all messages that have one.
 
     One more message is counted that has nothing to do with the question, so that few messages can tell something, too.
@@ -161,7 +161,7 @@ class Telling:
     """Whether it exceeds the mean by more than the best of so many would by chance, 0 to 1; chance gives a half."""
 
     @classmethod
-    def of(cls, cosines: NDArray[np.float64]) -> Telling:
+    def of(cls, cosines: NDArray[np.float64]) -> CosineSpread:
         """Return how much these cosines tell, which are those of all messages that are searched."""
         every = np.append(np.maximum(cosines, 0.0), 0.0)
         floor, best, spread = float(every.mean()), float(every.max()), float(every.std())
@@ -183,7 +183,7 @@ def signs_of_all(
 ) -> list[tuple[Partition, MessageSigns]]:
     """Return the signs of the messages of all partitions where words or meaning find some; see `message_signs`."""
     held = {each.partition: each for each in matches}
-    telling = Telling.of(np.concatenate([each.cosines for each in meant.values()])) if meant else None
+    telling = CosineSpread.of(np.concatenate([each.cosines for each in meant.values()])) if meant else None
     return [
         (partition, message_signs(held.get(partition), layout_of(partition), tokens, meant.get(partition), telling))
         for partition in dict.fromkeys((*held, *meant))
@@ -195,7 +195,7 @@ def message_signs(
     layout: Layout,
     tokens: Sequence[str] | Mapping[str, float],
     meant: Meant | None = None,
-    telling: Telling | None = None,
+    telling: CosineSpread | None = None,
 ) -> MessageSigns:
     """Return the signs by which messages of one partition are ranked.
 
@@ -231,7 +231,7 @@ def message_signs(
         counts[np.searchsorted(near, held)] = words.counts(matches)[found]
     columns = _word_signs(words, counts, near, order, layout)
     if meant is not None and cosines is not None:
-        telling = telling or Telling.of(meant.cosines)
+        telling = telling or CosineSpread.of(meant.cosines)
         columns |= _meaning_signs(cosines, layout.threads[order], near, telling)
     by_seq = np.argsort(order[near], kind="stable")
     middle = float(np.median(layout.lengths))
@@ -262,7 +262,7 @@ def _word_signs(
 
 
 def _meaning_signs(
-    cosines: NDArray[np.float64], threads: NDArray[np.int32], near: NDArray[np.int64], telling: Telling
+    cosines: NDArray[np.float64], threads: NDArray[np.int32], near: NDArray[np.int64], telling: CosineSpread
 ) -> dict[str, NDArray[np.float64]]:
     best = np.full(int(threads.max()) + 1, -1.0)
     np.maximum.at(best, threads, cosines)

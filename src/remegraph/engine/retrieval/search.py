@@ -141,7 +141,7 @@ class Searcher:
     ) -> dict[tuple[Partition, str], Signs]:
         """Return what speaks for it that messages bear on a question."""
         seqs = [message.seq for message in messages]
-        held = {matches.partition: coverage(matches, question.telling, seqs) for matches in matched}
+        held = {matches.partition: coverage(matches, question.weighted_tokens, seqs) for matches in matched}
         at_large = self._at_large(question.text) if meant else 0.0
         found: dict[tuple[Partition, str], Signs] = {}
         for message in messages:
@@ -179,7 +179,7 @@ class Searcher:
         tokens = question.tokens if words else {}
         held: dict[Partition, tuple[Mapping[str, float], float]] = {}
         for matches in self._archive.match(partitions, kind, list(tokens), allowed, beside=beside) if tokens else ():
-            held[matches.partition] = coverage(matches, question.telling)
+            held[matches.partition] = coverage(matches, question.weighted_tokens)
             for record_id, score in bm25(matches, tokens).items():
                 found.setdefault((matches.partition, record_id), {})["text"] = weight * score
         nearer: dict[tuple[Partition, str], float] = {}

@@ -13,7 +13,7 @@ from datetime import time as clock_time
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from remegraph.engine.nodes import told
+from remegraph.engine.nodes import error_text
 from remegraph.engine.retrieval.blend import Ranked
 from remegraph.engine.retrieval.context import believed
 from remegraph.engine.retrieval.hits import (
@@ -24,7 +24,7 @@ from remegraph.engine.retrieval.hits import (
     known_by,
     memory_hit,
     reasons,
-    tells,
+    returnable,
     timed,
     within,
 )
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive
     from remegraph.ledger.permissions import GrantBook
 
-__all__ = ["Borrower", "TopicAgent", "as_asked", "heard", "look_back"]
+__all__ = ["Borrower", "TopicAgent", "agent_hits", "as_asked", "look_back"]
 
 
 def look_back(archive: Archive, shelf: Shelf, query: str, only: RecallFilter, *, worded: bool = True) -> list[Hit]:
@@ -229,7 +229,7 @@ class TopicAgent:
         candidates = [each for each in self._found(query, limit) if _bears(each, threshold)]
         hits: list[Hit] = []
         for start in range(0, len(candidates), limit):
-            scores = {scored.record_id: scored.told for scored in candidates[start : start + limit]}
+            scores = {scored.record_id: scored.parts for scored in candidates[start : start + limit]}
             read = self._read(list(scores))
             hits.extend(memory_hit(each, *scores[each.memory_id]) for each in read if self._passes(each))
             if len(hits) >= limit:
@@ -255,7 +255,7 @@ class TopicAgent:
         found = [each for each in self._searched("block", query, limit) if _bears(each, threshold)]
         return self._entries_of(
             [scored.record_id for scored in found[: limit * OVERFETCH]],
-            {scored.record_id: scored.told for scored in found},
+            {scored.record_id: scored.parts for scored in found},
         )
 
     # -------------------------------------------------------------------------------------------- by time
@@ -324,7 +324,9 @@ class TopicAgent:
         ids = sorted(self._standing_on(block_ids))
         entries = self._archive.summaries([self.shelf.partition], ids=ids) if ids else ()
         return [
-            block_hit(entry, *scores.get(entry.block_id, ({}, None))) for entry in entries if tells(entry, self._search)
+            block_hit(entry, *scores.get(entry.block_id, ({}, None)))
+            for entry in entries
+            if returnable(entry, self._search)
         ]
 
 
@@ -339,7 +341,7 @@ def _bears(found: Hit | Ranked, threshold: float) -> bool:
     return threshold <= 0 or relevance >= threshold
 
 
-def heard(agent: RetrievalAgent, search: Search, topic: TopicAgent) -> tuple[list[Hit] | None, tuple[str, ...]]:
+def agent_hits(agent: RetrievalAgent, search: Search, topic: TopicAgent) -> tuple[list[Hit] | None, tuple[str, ...]]:
     """Return what a host's own agent finds, as far as it may be returned, and what is to be reported of it.
 
     Where it fails, it finds nothing at all: the topic is to be searched without it.
@@ -348,7 +350,7 @@ def heard(agent: RetrievalAgent, search: Search, topic: TopicAgent) -> tuple[lis
     try:
         found, dropped = topic.vouched(agent(search, topic))
     except Exception as error:  # noqa: BLE001 - the boundary to foreign code, which may also answer anything
-        return None, (f"{name}: {told(error)}; the topic was searched without it",)
+        return None, (f"{name}: {error_text(error)}; the topic was searched without it",)
     return found, (
         (f"{name}: {dropped} of its hits are none of this topic's, or may not be returned",) if dropped else ()
     )
@@ -420,7 +422,7 @@ class Borrower:
         for start in range(0, len(candidates), wanted):
             scores = {each.record_id: each for each in candidates[start : start + wanted]}
             memories = self._weighed(self._book.memories(scope, list(scores)))
-            read = (memory_hit(each, *scores[each.memory_id].told) for each in memories if asked["only"].admits(each))
+            read = (memory_hit(each, *scores[each.memory_id].parts) for each in memories if asked["only"].admits(each))
             hits.extend(hit for hit in read if _in_reach(hit, asked))
             if len(hits) >= wanted:
                 break
