@@ -52,7 +52,9 @@ def test_both_readmes_have_the_same_headings_commands_figures_and_links(of: Call
 def test_the_comparison_is_that_of_its_page() -> None:
     """Two tables that say different things of another project would both be doubted."""
     whole = (_ROOT / "docs" / "comparison.md").read_text(encoding="utf-8").splitlines()
-    section = (_ROOT / "README.md").read_text(encoding="utf-8").partition("## Beside others")[2].partition("\n## ")[0]
+    section = (
+        (_ROOT / "README.md").read_text(encoding="utf-8").partition("## Compared with others")[2].partition("\n## ")[0]
+    )
     rows = [line for line in section.splitlines() if line.startswith("| ")]
     assert rows
     assert [row for row in rows if row not in whole] == []
