@@ -2,7 +2,8 @@
 
     START -> recall_similar_memory -> decide -> END
 
-For reading, `engine.retrieval.retriever` has one step for all topics, in which a host's own agents take the place of ours.
+For reading, `engine.retrieval.retriever` has one step for all topics, in which a host's own agents take the place of
+ours.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ _IMPORTANCE_LIMIT = 0.89
 
 
 class Writer:
-    """Writes the changes of one Sub Agent on one block. What is firm stays as it is, whatever the block says.
+    """Writes the changes of one Sub Agent for one block. What is firm never changes, whatever the block says.
 
     `extractor` is the model's name, or `extractive`; `prompt` is the digest of the prompt that it was asked with.
     """
@@ -129,7 +130,7 @@ class Writer:
         self.changes: list[MemoryChange] = []
         self.links: list[Link] = []
         self.notes: list[str] = []
-        """Operations that were asked for and are not done, and why."""
+        """Operations that were requested but not carried out, and why."""
 
     def apply(self, operation: Operation, known: Mapping[str, Memory]) -> None:
         """Write what a checked operation changes.
@@ -168,7 +169,7 @@ class Writer:
             self.end(old, operation.evidence, until=operation.valid_to)
 
     def settle(self, operation: Operation, known: Mapping[str, Memory]) -> None:
-        """Settle memories that share a slot: nothing new is said, so no words of this block are needed."""
+        """Settle memories that share a slot. Nothing new is said, so no words of this block are needed."""
         olds = [known[memory_id] for memory_id in operation.targets]
         ids = {old.memory_id for old in olds}
         pair = next((each for each in self._task.settle if ids <= set(each)), ())
@@ -201,9 +202,9 @@ class Writer:
             self.contradict(new, old)
 
     def _before(self, operation: Operation, olds: Sequence[Memory]) -> list[Memory]:
-        """Return what a statement may take the place of: what was said later than it did not come before it.
+        """Return what a statement may replace: nothing that was said after it.
 
-        What is wrong, over, or to be forgotten may be what the agent itself saved in the very turn that says so.
+        What is wrong, over, or to be forgotten may have been saved by the agent itself in the same turn.
         """
         said_at = self._time_of(operation.evidence)
         told = said_at if operation.action == "SUPERSEDE" else max(said_at, self._task.block.end_time)
@@ -218,7 +219,7 @@ class Writer:
         """Add a new memory; under the trust limit it is quarantined. No talk makes a core rule: importance is capped.
 
         `trust` replaces the least trust of the evidence, for what code itself counted. `replaces` are memories
-        that it retires, as never true where it corrects them, else as true until now; what is firm among them stays,
+        that it retires: as never true if it corrects them, else as true until now. What is firm among them stays,
         and is linked as what it may contradict.
         """
         task = self._task
@@ -282,14 +283,14 @@ class Writer:
             self.changes.append(revision(now, self._task.now, "dispute"))
 
     def is_known(self, content: str, canonical_topic: str = "", slot_value: str = "") -> bool:
-        """Return whether something firm says this already, in the same words or with one value of one slot."""
+        """Return whether something firm already says this, in the same words or with the same value of one slot."""
         digest = content_digest(plain(content))
         return any(
             content_digest(known.content) == digest or holds(known, canonical_topic, slot_value) for known in self._firm
         )
 
     def corroborate(self, old: Memory, evidence: Sequence[Evidence]) -> None:
-        """Book that a memory was said again; a second block makes it long-term.
+        """Record that a memory was said again; a second block makes it long-term.
 
         Only a person's words corroborate: an assistant may be repeating what it recalled.
         """
@@ -330,7 +331,7 @@ class Writer:
         self._revise(old, evidence, "delete", status="deleted")
 
     def end(self, old: Memory, evidence: Sequence[Evidence], *, until: datetime | None = None) -> None:
-        """Say that a memory held until a time, and no longer: it is history from then on.
+        """Record that a memory held until a time and no longer: it is history from then on.
 
         Without `until` it ended when the words were said.
         """
@@ -343,13 +344,13 @@ class Writer:
         )
 
     def _join_firm(self, new: Memory, replaces: Sequence[Memory]) -> None:
-        """Link a new memory to what is firm and says otherwise: both are kept."""
+        """Link a new memory to something firm that contradicts it: both are kept."""
         for known in self._firm:
             if known in replaces or relation(new, known, one_source=False) == "disputes":
                 self._link(new, "may_contradict", known)
 
     def _retire(self, old: Memory, new: Memory | None, action: Literal["supersede", "correct"]) -> None:
-        """Let a memory hold until another holds; or, corrected, at no time: it never was true."""
+        """Let a memory hold until another one does; if corrected, it was never true."""
         if any(change.memory.memory_id == old.memory_id for change in self.changes):
             return  # by another of those that take its place
         began = old.valid_from or old.said_at
@@ -403,7 +404,7 @@ def sources_of(task: ProposeTask) -> Sources:
 
 
 def ground_of(task: ProposeTask) -> Ground:
-    """Return all that a memory may say which a Sub Agent writes: what it was shown."""
+    """Return everything that a memory written by a Sub Agent may say: what it was shown."""
     shown = (*task.similar, *task.beside, *task.itself, *task.meant)
     topic, now = task.shelf.topic, task.block.end_time
     names = (task.scope.user, task.scope.agent or "", topic.target_name, topic.description)

@@ -27,9 +27,9 @@ _SECRET = re.compile(
 )
 """Keys whose values are secret, whatever they look like."""
 _COUNTED = re.compile(r"tokens|token[-_ ]?(?:count|usage|limit|budget)", re.IGNORECASE)
-"""Keys whose numbers are figures: models report how many tokens something took."""
+"""Keys whose numbers are figures, such as the tokens that a model used."""
 _OPEN = re.compile(rf"\s*|(?:[A-Za-z]+ )?\{{[^{{}}]+\}}|{PLACEHOLDER.pattern}")
-"""Text that is no value yet: empty, a slot, as in "Bearer {token}", or a placeholder."""
+"""Text that is not a value yet: empty, a slot, as in "Bearer {token}", or a placeholder."""
 
 _LONGEST_KEY = 100
 """Characters of a key that may announce its value."""
@@ -39,7 +39,7 @@ _SHORTEST_NUMBER = 6
 
 @dataclass
 class Cleaner:
-    """Cleans the content of one memory: the same value gets the same placeholder all through it.
+    """Cleans the content of one memory: the same value gets the same placeholder throughout.
 
     A value is read together with its key, which may say what it is: {"password": "..."}.
     """
@@ -51,7 +51,7 @@ class Cleaner:
     """How often, by path and kind."""
 
     def clean(self, value: Any, path: str = "$", key: str = "") -> Any:
-        """Return JSON with a placeholder for all that may not leave."""
+        """Return JSON with a placeholder for everything that may not leave."""
         if isinstance(value, Mapping):
             return dict(self._entry(name, each, path) for name, each in value.items())
         if isinstance(value, list | tuple):
@@ -97,11 +97,11 @@ _LONGEST_PLACEHOLDER = 32
 _DEEPEST = 50
 """Levels of JSON that are looked into one by one."""
 _WINDOW, _OVERLAP = 10_000, 4_000
-"""Characters that are searched at once; the longest value, a key in many lines, has room in what two windows share."""
+"""Characters of a window; two windows overlap by more than the longest value, a key of many lines."""
 
 
 class Redactor:
-    """Puts a placeholder for each value of some kinds, the same one wherever that value comes in.
+    """Replaces each value of some kinds with a placeholder, always the same one for the same value.
 
     Ids, threads, scopes, and the names of tools stay as they are: they are compared, and the host gave them.
     """
@@ -147,7 +147,7 @@ UNREDACTED = Redactor(frozenset(), b"")
 
 @dataclass(eq=False)
 class RedactingEmbedder:
-    """An embedder that is given nothing private, whoever asks: a query, a host's own store, a task in words."""
+    """An embedder that receives nothing private from any caller: a query, a host's own store, a task in words."""
 
     embedder: Embedder
     redactor: Redactor
@@ -180,7 +180,7 @@ class _Thorough(Cleaner):
     depth: int = 0
 
     def clean(self, value: Any, path: str = "$", key: str = "") -> Any:
-        """Return JSON with a placeholder for all that may not come in; what is nested very deeply becomes text."""
+        """Return JSON with a placeholder for everything that may not be stored; what is nested very deeply becomes text."""
         if self.depth >= _DEEPEST and isinstance(value, Mapping | list | tuple):
             value = _written(value)
         self.depth += 1
@@ -218,7 +218,7 @@ class _Thorough(Cleaner):
         return Cleaned(text, {}, self.table)
 
     def _seen(self, text: str) -> Iterator[Finding]:
-        """Yield what is private in a long text: looked at by windows, each of which begins well within the last one."""
+        """Yield what is private in a long text, searched in overlapping windows."""
         for at in range(0, len(text), _WINDOW - _OVERLAP):
             start, end = _beside(text, at), _beside(text, at + _WINDOW)
             for each in findings(text[start:end], kinds=self.kinds):
@@ -226,7 +226,7 @@ class _Thorough(Cleaner):
 
 
 def _beside(text: str, at: int) -> int:
-    """Return where a text is cut so that no placeholder is: half of one may look private."""
+    """Return where to cut a text without cutting a placeholder: half of one may look private."""
     around = PLACEHOLDER.finditer(text, max(0, at - _LONGEST_PLACEHOLDER), at + _LONGEST_PLACEHOLDER)
     return next((each.start() for each in around if each.start() < at < each.end()), at)
 

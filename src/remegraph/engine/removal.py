@@ -1,4 +1,4 @@
-"""Removal: what goes together when something is taken back: memories, the words they cite, and whatever repeats them."""
+"""Removal: what is removed together: memories, the words they cite, and everything that repeats them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Words:
     """Whether the messages go with all that is in them: calls and attachments, too."""
 
     def add(self, message: StoredMessage, phrases: Iterable[str]) -> None:
-        """Let words of a message go, too."""
+        """Add words of a message to those that go."""
         found = dict.fromkeys(filter(None, phrases))
         if found:
             place = (message.partition, message.message_id)
@@ -115,11 +115,11 @@ class _Asked:
 
     @property
     def sought(self) -> list[str]:
-        """Tokens of our index of which whatever says it holds some."""
+        """Tokens of our index; everything that says it holds at least one of them."""
         return sorted({token for each in self.telltales for token in each.sought})
 
     def may_take(self, memory: Memory) -> bool:
-        """Return whether another memory may go along: what agents agreed on takes more than the word of one."""
+        """Return whether another memory may go along: one agent is not enough to remove what several agreed on."""
         agreed = is_shared(memory.partition) and memory.partition != self.root.partition
         return memory.memory_id not in self.leave and (self.at_home or not agreed)
 
@@ -186,8 +186,8 @@ class Removals:
     ) -> Removal:
         """Return what goes with a memory.
 
-        `leave` are ids of other memories, and of messages, that stay as they are; in messages `beside`, less gives it
-        away.
+        `leave` are ids of other memories, and of messages, that stay as they are; in messages `beside`, less
+        reveals it.
         """
         versions = self._archive.versions(mine, root.memory_id)
         cited = [item for version in versions for item in version.evidence]
@@ -244,7 +244,7 @@ class Removals:
             yield from self._archive.messages([matches.partition], seqs=[int(seq) for seq in matches.seqs])
 
     def _answers(self, said: Sequence[StoredMessage]) -> Iterator[StoredMessage]:
-        """Yield what the agent and its tools said after these messages: a while later they still repeat it."""
+        """Yield what the agent and its tools said for a while after these messages: they may still repeat it."""
         for message in said:
             after = self._archive.messages(
                 [message.partition], thread=message.thread, first_seq=message.seq + 1, limit=_ANSWER, asked=True
@@ -292,7 +292,7 @@ class Removals:
                 yield memory
 
     def again(self, words: Words, blocks: Sequence[Block]) -> tuple[BlockSummary, ...]:
-        """Return new index entries for these blocks: in which words an entry says what goes cannot be known."""
+        """Return new index entries for these blocks: which words of an entry repeat it cannot be known."""
         made: list[BlockSummary] = []
         for block in blocks:
             entries = self._archive.summaries([block.partition], ids=[block.block_id])
@@ -316,7 +316,7 @@ def whole(rows: Iterable[StoredMessage]) -> Words:
 
 
 def telltales_of(memory: Memory, names: Iterable[str], versions: Sequence[Memory]) -> tuple[Telltales, ...]:
-    """Return what gives a memory away: what it says, and the words that say no more than that."""
+    """Return what a memory is recognised by: what it says, and the words that say no more than that."""
     known = frozenset(filter(None, (*names, memory.topic.target_name)))
     mine = Telltales(memory.content, known)
     parts = (Telltales(part, known, part=True) for part in clauses(memory.content))

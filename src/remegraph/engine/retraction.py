@@ -1,6 +1,6 @@
-"""Retraction: a memory and the words it cites, messages that their host edited or abandoned; and the way back.
+"""Retraction of a memory with the words it cites, and of messages that their host edited or abandoned; and restoring them.
 
-The raw rows stay in the ledger. What is withheld of them is shown at no depth and by no door, until it is restored.
+The raw rows stay in the ledger. What is withheld of them is not shown anywhere until it is restored.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _WAITED: frozenset[Status] = frozenset({"proposed", "quarantined"})
 """The statuses of refused memories, which are not forgotten: approving them is another matter."""
 
 Discard = Callable[[Collection[Partition], Callable[[str], bool]], None]
-"""Drops what these partitions have in mind, and says something."""
+"""Drops what working memory and buffers of these partitions hold, if it matches."""
 
 
 @dataclass(frozen=True)
 class Forgetting:
-    """The changes by which memories are forgotten, and what must not be said any more."""
+    """The changes by which memories are forgotten, and what must no longer be said."""
 
     changes: tuple[MemoryChange, ...]
     summaries: tuple[BlockSummary, ...]
@@ -78,7 +78,7 @@ class Forgetting:
 
 
 class Retraction:
-    """Takes memories and messages back, and brings them again."""
+    """Forgets memories and hides messages, and restores them."""
 
     def __init__(self, archive: Archive, searcher: Searcher, clock: Clock, new_id: NewId, settings: Settings) -> None:
         self._archive = archive
@@ -106,7 +106,7 @@ class Retraction:
 
         Raises:
             NotFoundError: There is no such memory, or it is not this user's.
-            ConflictError: Other changes came first, again and again.
+            ConflictError: Other changes kept coming first.
         """
         mine = own(self._archive.visible(scope), scope, self._settings.trust_boundary)
         for _ in range(ATTEMPTS):
@@ -162,9 +162,9 @@ class Retraction:
         beside: Sequence[StoredMessage],
         asking: Iterable[tuple[StoredMessage, Sequence[str]]] = (),
     ) -> Forgetting:
-        """Return what goes with some memories, for whoever commits it together with other changes.
+        """Return what goes with some memories, for a caller that commits it together with other changes.
 
-        In messages `beside`, less gives them away: those that ask for it, and what was answered. Words `asking` for it,
+        In messages `beside`, those that ask for it and their answers, less reveals them. Words `asking` for it,
         by message, go, too.
         """
         mine = own(self._archive.visible(scope), scope, self._settings.trust_boundary)
@@ -191,7 +191,7 @@ class Retraction:
     # ------------------------------------------------------------------------------------------ messages
 
     def hold(self, partition: Partition, withheld: Sequence[Withholding], *, cause: str, actor: str) -> None:
-        """Take from sight what was learned from these words alone, until it is decided whether they are meant.
+        """Hide what was learned only from these words, until it is decided whether they are meant.
 
         They are withheld already.
         """
@@ -200,33 +200,33 @@ class Retraction:
             words.add(row, parts[row.message_id] or (row.text,))
         plan = replace(self._removals.of_messages(partition, words, "asked"), words=Words(), kept=())
         if plan.along or plan.summaries:
-            with suppress(ConflictError):  # what changes at this moment is read by whoever decides
+            with suppress(ConflictError):  # the decision reads what changes in the meantime
                 self._commit(plan, cause, None, actor=actor)
 
     def held(self, mine: Sequence[Partition], cause: str) -> Mapping[str, tuple[Memory, Memory]]:
-        """Return what a request took from sight, by id: as it is now, and as it was."""
+        """Return what a request hid, by id: as it is now, and as it was."""
         return {head.memory_id: (head, before) for head, before in self._archive.operation(mine, cause)}
 
     def hide(self, partition: Partition, message_ids: Sequence[str], *, reason: WithheldReason, actor: str) -> None:
-        """Withhold whole messages that their host holds no more, and what was learned from them alone.
+        """Withhold whole messages that their host no longer has, and what was learned only from them.
 
-        Hiding them again changes nothing. Messages that are not there are passed over.
+        Hiding them again changes nothing. Messages that do not exist are ignored.
 
         Raises:
-            ConflictError: Other changes came first, again and again.
+            ConflictError: Other changes kept coming first.
         """
         for _ in range(ATTEMPTS):
             held = self._archive.messages([partition], ids=list(message_ids))
             shown = [row for row in held if all(note.reason != reason for note in row.withheld)]
             plan = replace(self._removals.of_messages(partition, whole(held), reason), words=whole(shown))
             if not (plan.withheld or plan.along or plan.kept or plan.summaries):
-                return  # also of what others made of the words while the first look was taken
+                return  # including what others made of the words during the first pass
             with suppress(ConflictError):
                 self._commit(plan, operation_id("hide", self._new_id()), None, actor=actor)
         raise ConflictError(list(message_ids))
 
     def silence(self, partition: Partition, words: Words, scope: Scope) -> None:
-        """Withhold words of messages as forgotten, and what was learned from them alone.
+        """Withhold words of messages as forgotten, and what was learned only from them.
 
         Raises:
             ConflictError: Other changes came first.
@@ -239,7 +239,7 @@ class Retraction:
     ) -> None:
         """Show messages again that were hidden for these reasons, and what had been learned from them.
 
-        Messages that are not hidden are passed over.
+        Messages that are not hidden are ignored.
 
         Raises:
             ConflictError: Other changes came first.
@@ -257,10 +257,10 @@ class Retraction:
             )
 
     def screen(self, partition: Partition, messages: Sequence[Message]) -> tuple[Withholding, ...]:
-        """Return what is withheld of new messages from the first moment: where an agent repeats what is forgotten.
+        """Return what is withheld of new messages immediately: where an agent repeats what is forgotten.
 
-        What a person says again is new. In the turn in which the agent forgot it by its tool, their words ask for that,
-        and are withheld, too.
+        What a person says again is new. In the turn in which the agent forgot it with its tool, their words ask for
+        that, and are withheld, too.
         """
         causes = self._archive.causes(partition)
         if not causes:
@@ -328,7 +328,7 @@ class Retraction:
         withheld: Sequence[Withholding] = (),
         work: Sequence[Work] = (),
     ) -> None:
-        """Show words again, and bring back what these operations took, as far as its words can be seen again.
+        """Show words again, and restore what these operations removed, as far as its words are visible again.
 
         `causes` are the operations; without a scope, the upkeep asks. `withheld` are words that are withheld for
         another reason from now on.
@@ -383,7 +383,7 @@ def _less(one: Memory, other: Memory) -> Memory:
 
 
 def _requoted(memory: Memory, before: Memory, still: Collection[str]) -> Memory:
-    """Return a memory with the quotes that it had, of messages of which nothing is withheld any more."""
+    """Return a memory with its former quotes from messages of which nothing is withheld any more."""
     had = {
         (item.message_id, item.block_id, place): item
         for place, item in enumerate(before.evidence)

@@ -52,26 +52,26 @@ _TEXTS = 4096
 """Names and descriptions whose words are kept."""
 
 _GENERIC = frozenset({"assistant", "ai", "bot", "agent", "助手", "机器人"})
-"""Names of an assistant that are no person's."""
+"""Names of an assistant that are not a person's."""
 
 
 def home(scope: Scope, boundary: Literal["user", "agent"]) -> Partition:
-    """Return where what is learned lives: with the user, or with the agent where its users are one team.
+    """Return the partition of what is learned: the user's, or the agent's if its users are one team.
 
-    Without an agent there is no team: it would be shared with all users of all agents.
+    Without an agent there is no team, as it would be shared with all users of all agents.
     """
     own = scope.partition()
     return own if boundary == "user" or scope.agent is None else own.evolve(user=None)
 
 
 def own(visible: Iterable[Partition], scope: Scope, boundary: Literal["user", "agent"]) -> list[Partition]:
-    """Return those of the visible partitions whose memories are this user's to change, or their team's."""
+    """Return the visible partitions whose memories this user or their team may change."""
     shared = home(scope, boundary)
     return [each for each in visible if each == shared or each.user == scope.user]
 
 
 def at_home(scope: Scope, settings: Settings) -> bool:
-    """Return whether what all agents of the user own is the caller's to change: none is named, or they are one team."""
+    """Return whether the caller may change what all agents of the user own: no agent is named, or they are one team."""
     return scope.agent is None or settings.for_agent(scope.agent).library == "shared"
 
 
@@ -86,14 +86,14 @@ def tool_topic(name: str, language: Language = "en") -> Topic:
 
 
 def _topic(kind: TopicType, name: str, language: Language) -> Topic:
-    """Return a topic with a description in the language of the talk that it is made in."""
+    """Return a topic with a description in the language of the talk that creates it."""
     description = load(f"topic_{kind}", language)
     told = {"name": name} if "name" in description.variables else {}
     return Topic(type=kind, target_name=name, description=description.render(**told)[1])
 
 
 def as_known(topic: Topic, shelves: Iterable[Shelf]) -> Topic:
-    """Return a topic as it is written on its shelf, if there is one: case and outer space make no other shelf."""
+    """Return a topic as it is written on its shelf, if there is one: case and outer space do not make another shelf."""
     known = (shelf.topic for shelf in shelves)
     return next((each for each in known if (each.type, each.target) == (topic.type, topic.target)), topic)
 
@@ -101,8 +101,8 @@ def as_known(topic: Topic, shelves: Iterable[Shelf]) -> Topic:
 def person(message: Message, scope: Scope) -> str | None:
     """Return the person who speaks, or None for the agent, a tool or the system.
 
-    A user without a name is the scope's user; a named assistant that is not the agent is a second person. Whoever wrote
-    a document does not speak here.
+    A user without a name is the scope's user; a named assistant that is not the agent is a second person. The author of
+    a document does not count as speaking.
     """
     if message.is_document:
         return None
@@ -124,7 +124,7 @@ def shelves_for(
 ) -> tuple[Shelf, ...]:
     """Return the shelves a block may go to: those that exist, and those that may always be made.
 
-    Always allowed are self, the persons who speak, the tools called, the tasks the host names, and the
+    Always allowed are self, the speakers, the tools called, the tasks the host names, and the
     tasks of the allow-list.
     """
     found = {shelf.topic.key.casefold(): shelf for shelf in existing}
@@ -151,9 +151,9 @@ def claims_of(
 ) -> dict[Shelf, tuple[bool, float]]:
     """Return how strongly each topic claims a query: whether the query names it, and how well the search hit there.
 
-    That counts more where the query describes the topic, by a word that does not describe most of them; and where what
-    the agent knows of itself names it, in speaking of what is asked. Such a topic is asked even where the search did
-    not hit, if it is searched in a way of its own. `own_way` says of a topic whether it has a Sub Agent of its own.
+    The claim is stronger if the query describes the topic, by a word that does not describe most of them; and if what
+    the agent knows of itself connects it with what is asked. Such a topic is asked even if the search did
+    not hit, if it has a Sub Agent of its own, which `own_way` says.
     """
     asked = _words(query)
     told = [_words(memory.content) for memory in itself]
@@ -182,7 +182,7 @@ def choose(
 ) -> list[Shelf]:
     """Return the topics that a query goes to, without a model: those asked for; else those with a claim, strongest first.
 
-    With `all_of_them` the others follow: the search need not hit where a time alone is asked for, or the past.
+    With `all_of_them` the others follow: for a question about a time or the past, the search need not hit.
     """
     if topics is not None:
         keys = {key.casefold() for key in topics}
@@ -193,13 +193,13 @@ def choose(
 
 @lru_cache(_TEXTS)
 def _described(kind: TopicType, name: str) -> frozenset[str]:
-    """Return the words that describe such a topic, in each language: a question may come in another than the topic's."""
+    """Return the words that describe such a topic, in each language: a question may be in another than the topic's."""
     return frozenset().union(*(_words(_topic(kind, name, language).description) for language in get_args(Language)))
 
 
 @lru_cache(_TEXTS)
 def _words(text: str) -> frozenset[str]:
-    """Return the words that a text is found by; kept, as each recall looks at all topics."""
+    """Return the words that a text is found by; cached, as each recall checks all topics."""
     return frozenset(query_tokens(text))
 
 

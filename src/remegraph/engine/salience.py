@@ -1,4 +1,4 @@
-"""Salience: what is worth remembering, and which of it memories leave out (R11): signs with fitted weights."""
+"""Salience: what is worth remembering, and what of it memories omit (R11), by signs with fitted weights."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _BINDING = ("cannot", "refuses", "health")
 def salience(text: str, before: Sequence[str], purpose: Purpose) -> float:
     """Return how much attention a text deserves, 0 to 1: its signs, weighed (data/attention.toml).
 
-    A word that was heard before is not new.
+    A word that was said before is not new.
     """
     weighed = weights(purpose)
     signs = signs_of(text, before)
@@ -151,7 +151,7 @@ _LEAST_WORDS_OF_PART = 3
 _NEAREST = 3
 
 _LENIENCE = 1.0
-"""So much less must be reached where there are no memories: then it is asked what to remember, not what was forgotten."""
+"""The threshold is this much lower without memories: the question then is what to remember, not what was omitted."""
 _MONTH = timedelta(days=31)
 
 _PARTS = re.compile(
@@ -161,7 +161,7 @@ _PARTS = re.compile(
 )
 _NAME = re.compile(r"(?<=[a-z,’'0-9] )[A-Z][\w’'-]+")
 _ATTITUDES = frozenset("=dislik =fear =allergi =avoid =vegetarian =vegan =讨厌 =害怕 =过敏 =不要".split())
-"""Synonym groups for an attitude towards a thing: the thing itself must be looked for."""
+"""Synonym groups for an attitude towards a thing: the thing itself must be searched for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +180,12 @@ class Statement:
 
     message_id: str
     sentence: int
-    """Which sentence of all it is, or is a part of."""
+    """The number of the sentence that it is, or is a part of."""
     text: str
     signs: Mapping[str, float]
     """Each sign's value, about 0 to 3; those of data/weights.toml."""
     moved: bool
-    """Whether a memory holds all of it but for the day: that memory is wrong."""
+    """Whether a memory holds all of it except the day: that memory is wrong."""
     lacking: tuple[str, ...]
     """Missing from all memories: names, numbers and days, or else words."""
 
@@ -196,7 +196,7 @@ def uncovered(messages: Sequence[Message], memories: Sequence[str], *, lenience:
     A statement is a sentence of a user, or a clause of one. Its content words, numbers, names and dates are looked for
     in the memories, all together and each alone; dates also as the day that they meant when they were said. What is
     missing and the signs that it is worth remembering are weighed by a logistic model, fitted to cases. Without
-    memories, all that is worth remembering is returned, and rather too much. `lenience` is added to each score, in log
+    memories, everything worth remembering is returned, and rather too much. `lenience` is added to each score, in log
     odds: more is reported, right and wrong. 0 keeps false alarms at a tenth.
 
     Returns:
@@ -263,7 +263,7 @@ class _Known:
         return (nearest[0][1] if nearest else 0) / max(len(pieces), 1), in_nearest / max(len(pieces), 1)
 
     def has_time(self, begins: datetime, ends: datetime, said_at: datetime) -> bool:
-        """Return whether a memory names this time. Looked up only for statements that name one: it is dear."""
+        """Return whether a memory names this time. Looked up only for statements that name one, as it is expensive."""
         mentions = (mention for text in self._texts for mention in resolve(text, said_at))
         return any(_same_time(begins, ends, mention.begins, mention.ends) for mention in mentions)
 
@@ -334,9 +334,9 @@ def _statement(
 
 
 def _without_times(statement: str, said_at: datetime, known: _Known) -> tuple[str, list[str], bool]:
-    """Cut the days and longer times out of a statement; return the rest, those that no memory names, and if one does.
+    """Cut the days and longer times out of a statement; return the rest, the times in no memory, and whether one is.
 
-    The day on which something was said goes without saying, and so does what is over where it has no date.
+    The day on which something was said need not be stated, nor that something without a date is over.
     """
     kept = statement
     missing: list[str] = []

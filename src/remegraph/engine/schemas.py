@@ -32,7 +32,7 @@ __all__ = ["Filled", "Schema", "SchemaField", "Schemas", "profile", "schema_of"]
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?")
 
 _UNSAID = frozenset({"title", "default"})
-"""Keys of a JSON schema that tell a writer nothing."""
+"""Keys of a JSON schema that are of no use to a writer."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class SchemaField:
     name: str
     """As the model names it."""
     attributes: tuple[str, ...]
-    """Slots that it is read from; the first one is its own, the others are those of its aliases."""
+    """Slots that it is read from: its own first, then those of its aliases."""
     many: bool
     """Whether it holds several values, each a memory of its own."""
     closed: bool
-    """Whether it names all its values itself, so that no words need hold them."""
+    """Whether its type lists all its values, so that they need not occur in any words."""
     form: str
     """Its values, as JSON schema."""
     _schema: type[BaseModel]
@@ -57,7 +57,7 @@ class SchemaField:
         """Return what a text says as a value of this field: of one that holds several, one of them.
 
         Raises:
-            ValueError: It is none; it says why.
+            ValueError: It is not such a value; the message says why.
         """
         value = self._parsed(text.strip())
         if complaint := self._complaint([value] if self.many else value):
@@ -88,11 +88,11 @@ class SchemaField:
         raise ValueError(_faults(first)) from first
 
     def _complaint(self, value: Any) -> str:
-        """Return what the model's own validators hold against a value; empty: nothing, as far as this field goes."""
+        """Return the objections of the model's own validators to a value of this field; empty if there are none."""
         try:
             self._schema.model_validate({self.name: value}, by_name=True, by_alias=False)
         except ValidationError as error:
-            of_whole = 1 if self.many else 0  # how many values there are to be is not known of one
+            of_whole = 1 if self.many else 0  # one value does not show how many there will be
             own = [each for each in error.errors() if each["loc"][:1] == (self.name,) and len(each["loc"]) > of_whole]
             return "; ".join(each["msg"] for each in own)
         return ""
@@ -107,7 +107,7 @@ class Schema:
     """By their names."""
 
     def field(self, topic: Topic, slot: str) -> SchemaField | None:
-        """Return the field that a slot is, where it is one of this topic."""
+        """Return the field of a slot, if it is one of this topic."""
         whose = canonical(f"{topic.target}:")
         told = canonical(slot)
         if not told.startswith(whose):
@@ -120,7 +120,7 @@ class Schema:
         return "\n".join(f"{field.attributes[0]} {field.form}" for field in self.fields.values())
 
     def fill(self, values: Mapping[str, Any]) -> tuple[BaseModel | None, dict[str, str], str]:
-        """Return the model with its fields filled, why fields are left out, and why there is none at all, if so."""
+        """Return the model with its fields filled, why fields are left out, and why there is no model, if so."""
         known, refused = dict(values), dict[str, str]()
         while True:
             try:
@@ -151,7 +151,7 @@ class Schemas:
         return self._schemas.get(key) or self._schemas.get(topic.type)
 
     def field(self, slot: str, topics: Iterable[Topic]) -> Filled | None:
-        """Return the field that a slot is, of the first of these topics that has such a one."""
+        """Return the field of a slot, from the first of these topics that has one."""
         for topic in topics if slot and self._schemas else ():
             schema = self.of(topic)
             if schema is not None and (field := schema.field(topic, slot)) is not None:
@@ -161,7 +161,7 @@ class Schemas:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A field, and the slot that it is of one topic."""
+    """A field, and its slot in one topic."""
 
     field: SchemaField
     slot: str
@@ -171,7 +171,7 @@ def schema_of(model: object) -> Schema:
     """Return a pydantic model as a schema.
 
     Raises:
-        InputError: It is no pydantic model, has no fields, or two of them would be one slot.
+        InputError: It is not a pydantic model, has no fields, or two of them would be one slot.
     """
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         raise InputError(f"{model!r} is no pydantic model.", "Give a class that derives from pydantic.BaseModel.")
@@ -215,7 +215,7 @@ def _field(model: type[BaseModel], name: str, field: FieldInfo) -> SchemaField:
 
 
 def _aliases(field: FieldInfo) -> Iterator[str]:
-    """Yield the names that a field had, or has elsewhere: of paths into records, none."""
+    """Yield the other names of a field; paths into records do not count."""
     for alias in (field.validation_alias, field.alias):
         if isinstance(alias, AliasChoices):
             yield from (each for each in alias.choices if isinstance(each, str))
@@ -236,7 +236,7 @@ def _plain(annotation: Any) -> Any:
 
 
 def _item(annotation: Any) -> Any | None:
-    """Return what a list, a set or a row of any length holds; None for whatever holds one value."""
+    """Return the item type of a list, a set or a tuple of any length; None for single values."""
     kind, args = get_origin(annotation) or annotation, get_args(annotation)
     if not isinstance(kind, type) or issubclass(kind, (str, bytes)):
         return None
@@ -269,7 +269,7 @@ def _names(value: Any) -> tuple[str, ...]:
 
 
 def _folded(text: str) -> str:
-    """Return a name in the form in which those of values are compared: `In progress` is `in_progress`."""
+    """Return a name in the form in which names of values are compared: `In progress` is `in_progress`."""
     return attribute(unicodedata.normalize("NFKC", text))
 
 
@@ -296,7 +296,7 @@ def _inlined(schema: Any, known: Mapping[str, Any]) -> Any:
         beside = {key: value for key, value in schema.items() if key != "$ref"}
         return _inlined({**known[name], **beside}, rest) if name in known else {}
     some = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
-    if len(some) == 1:  # that there may be none goes without saying
+    if len(some) == 1:  # a value may always be missing
         return _inlined({**some[0], **{key: value for key, value in schema.items() if key != "anyOf"}}, known)
     return {
         key: {name: _inlined(each, known) for name, each in value.items()}
@@ -308,7 +308,7 @@ def _inlined(schema: Any, known: Mapping[str, Any]) -> Any:
 
 
 def _faults(error: ValidationError) -> str:
-    """Return what pydantic holds against a value, in a line."""
+    """Return pydantic's objections to a value, in one line."""
     details = error.errors(include_url=False, include_input=False, include_context=False)
     return "; ".join(
         dict.fromkeys(": ".join(filter(None, (".".join(map(str, each["loc"])), each["msg"]))) for each in details[:4])
@@ -318,13 +318,13 @@ def _faults(error: ValidationError) -> str:
 S = TypeVar("S", bound=BaseModel)
 
 _READ: frozenset[Status] = LIVE | {"superseded", "archived"}
-"""Present and past values: not those that wait for approval, nor those taken back."""
+"""Present and past values: not those that wait for approval or were taken back."""
 
 
 def profile(archive: Archive, scope: Scope, model: type[S], topic: Topic, now: datetime) -> Profile[S]:
     """Return what a topic knows, as far as the scope may see it.
 
-    `model` is what it is read as, with or without a schema in the settings.
+    `model` is what to read it as, whether or not the settings have a schema.
 
     Raises:
         InputError: The model cannot be a schema.
@@ -362,7 +362,7 @@ def _slots(topic: Topic, field: SchemaField) -> tuple[str, ...]:
 def _beside(
     archive: Archive, partitions: Sequence[Partition], topic: Topic, filling: Collection[str]
 ) -> tuple[Memory, ...]:
-    """Return the live memories of a topic that fill no field."""
+    """Return the live memories of a topic that do not fill a field."""
     wanted = (topic.type, topic.target)
     there = [shelf.topic for shelf in archive.topics(partitions) if (shelf.topic.type, shelf.topic.target) == wanted]
     live = archive.memories(partitions, topics=there, statuses=sorted(LIVE)) if there else ()
@@ -390,7 +390,7 @@ class _Reader:
         single = [each.memory for each in good] if not field.many else []
         apart = len({canonical(each.slot_value) for each in single}) > 1
         if apart and not any(each.slot_many or each.status == "disputed" for each in single):
-            before += good[:-1]  # said of it under another name, and otherwise since
+            before += good[:-1]  # said under another name, and changed since
             current = [each for each in current if each not in good[:-1]]
             good, apart = good[-1:], False
         return ProfileField(
@@ -405,7 +405,7 @@ class _Reader:
         )
 
     def _holding(self, mine: Sequence[Memory]) -> list[Memory]:
-        """Return the memories that say what holds now; until what replaced one begins, that is the one replaced."""
+        """Return the memories that say what holds now; until a replacement begins, that is the memory it replaces."""
         live = [memory for memory in mine if memory.live and memory.held_at(self.now)]
         return live or [
             memory
@@ -425,7 +425,7 @@ class _Reader:
         return FieldValue(value, problem, memory, words, since, until or memory.valid_to)
 
     def _versions(self, field: SchemaField, slots: Sequence[str], memory: Memory) -> Iterator[FieldValue]:
-        """Yield what earlier versions of a memory said otherwise."""
+        """Yield earlier values of a memory that differ."""
         versions = self.archive.versions(self.partitions, memory.memory_id)
         for old, new in pairwise(versions):
             if old.canonical_topic in slots and canonical(old.slot_value) != canonical(new.slot_value):

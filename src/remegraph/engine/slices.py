@@ -1,4 +1,4 @@
-"""Where a thread is cut into blocks (R2), and what is read of one and before it."""
+"""Where a thread is cut into blocks (R2), and what is read of a block and before it."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def due(
     ended: bool = False,
     crowded: bool = False,
 ) -> tuple[Cut, ...]:
-    """Cut the tail of a captured thread as far as the agent's trigger says: where slicing does, and perhaps at its end.
+    """Cut the tail of a captured thread as the agent's trigger says: where slicing does, and perhaps at its end.
 
     Its end is due once the session is over, the turn is (`per-turn`), or nothing was said for a while (`gathered`).
-    What a person asks to be forgotten does not wait for that. A turn that is under way, or a call that waits for its
+    A request to forget does not wait for that. A turn that is under way, or a call that waits for its
     result, is left for later. `tail` is what no block of the thread holds yet; `ended` says whether the session is
     over. Where too much waits already (`crowded`), tails are cut only as slicing does.
     """
@@ -69,7 +69,7 @@ def cut(tail: Tail, policy: SlicingPolicy, *, close: bool = False, turns: bool =
     waits for more, so that cutting now and again later gives the same blocks as cutting once. A tool call and its
     results are never divided: a call without result holds back what follows, and a block grows over its limit if need
     be. The tail is in the order of recording; its times may go backwards. With `close` the thread ends here, so that
-    nothing waits. With `turns`, turns are not divided either, but for endless ones; if a block
+    nothing waits. With `turns`, turns are not divided either, except endless ones; if a block
     begins with an answer, its question is in the block, too.
 
     Returns:
@@ -120,9 +120,9 @@ class _OpenBlock:
     def add(self, unit: _Messages) -> None:
         if not self.new:
             self.start = unit[0].time
-        # A late message is not the end of the talk: what follows it is no gap.
+        # A late message is not the end of the talk: what follows it is not a gap.
         self.latest = max(self.latest, *(message.time for message in unit))
-        # A result belongs to the task of its call, whatever the host wrote on it.
+        # A result belongs to the task of its call, whatever task the host gave it.
         self.task = next((message.task for message in reversed(unit) if message.role != "tool"), self.task)
         self.messages.extend(unit)
         self.tokens += sum(map(_tokens, unit))
@@ -170,7 +170,7 @@ def _tokens(message: StoredMessage) -> int:
 def _units(messages: _Messages, *, close: bool) -> Iterator[tuple[_Messages, bool]]:
     """Yield what must stay together, in order: single messages, and calls up to their results.
 
-    Unless `close`, a call whose result is missing is the last; of it only the first message is certain: it may end the
+    Unless `close`, a call whose result is missing comes last, with only its first message certain: it may end the
     block before it, but is not whole.
     """
     start = reach = 0
@@ -184,7 +184,7 @@ def _units(messages: _Messages, *, close: bool) -> Iterator[tuple[_Messages, boo
 
 
 def _turns(units: Iterator[tuple[_Messages, bool]], policy: SlicingPolicy) -> Iterator[tuple[_Messages, bool]]:
-    """Yield units as turns: what a person says, and all that follows until a person says more."""
+    """Yield units as turns: what a person says, and everything that follows until a person speaks again."""
     turn: list[StoredMessage] = []
     whole, tokens = True, 0
     for unit, ends in units:
@@ -199,7 +199,7 @@ def _turns(units: Iterator[tuple[_Messages, bool]], policy: SlicingPolicy) -> It
 
 
 def _last_needed(messages: _Messages, *, close: bool) -> list[int]:
-    """Return for each message the index of the last one that it must not be cut from; past the end if yet to come."""
+    """Return for each message the index of the last one that it must not be cut from; past the end if that is yet to come."""
     last = list(range(len(messages)))
     to_come = None if close else len(messages)
     for at, _, answer in called(messages):
@@ -223,23 +223,23 @@ def _shared(messages: _Messages, following: _Messages, policy: SlicingPolicy, *,
 
 
 _BEFORE = 100
-"""Messages of a partition before a block among which those of its thread are looked for."""
+"""Messages of a partition before a block to search for those of its thread."""
 
 
 def readable(rows: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
-    """Return what is read of a block: all but what was merely recalled, or is withheld."""
+    """Return what is read of a block: everything except what was merely recalled, or is withheld."""
     return tuple(row for row in rows if not shows_recalled(row) and not _hidden(row))
 
 
 def _hidden(row: StoredMessage) -> bool:
-    """Return whether nothing of a message is to be read. Who decides on a request still reads what waits for it."""
+    """Return whether nothing of a message is to be read. The decision on a request still reads what waits for it."""
     return row.hidden and (row.text == MARK or any(note.whole and note.reason != "asked" for note in row.withheld))
 
 
 def before(archive: Archive, block: Block, policy: SummaryPolicy) -> tuple[StoredMessage, ...]:
     """Return what was said in the thread right before a block: whole messages, as far as the budget goes.
 
-    What a model failed on is left out: it must not fail on the next block, too.
+    What a model failed on is left out, so that it does not fail on the next block, too.
     """
     left, first = policy.before_tokens, max(1, block.first_seq - _BEFORE)
     rows = readable(

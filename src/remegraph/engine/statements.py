@@ -1,4 +1,4 @@
-"""Outright statements: their fields as governance has them (G3), and how each is recorded as a message and a block of its own."""
+"""Explicit statements: their governance fields (G3), and how each is recorded as a message and a block of its own."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class Governed:
     def check(self, scope: Scope, *, by_model: bool = False) -> None:
         """Refuse what cannot be used.
 
-        A model replaces nothing by name, nor speaks for other projects.
+        A model may not name what it replaces, or speak for other projects.
 
         Raises:
-            InputError: A value is none of those that there are, or they do not go together.
+            InputError: A value is unknown, or values do not go together.
         """
         for name, value, kind in (
             ("memory_class", self.memory_class, MemoryClass),
@@ -96,7 +96,7 @@ class Governed:
             raise InputError("A model speaks for all projects.", "Only a person does: leave applies_to out.")
 
     def place(self, home: Partition) -> Partition:
-        """Return where it lives: what applies everywhere, in no project."""
+        """Return its partition: in no project, if it applies everywhere."""
         return home.evolve(project=None) if self.applies_to == "global" else home
 
     def slot(self) -> str:
@@ -197,10 +197,10 @@ def state(
     extra: Mapping[str, object] | None = None,
     said_at: datetime | None = None,
 ) -> Stated:
-    """Record a statement as a message and a block of its own; one that is recorded already is taken up again.
+    """Record a statement as a message and a block of its own; one that is recorded already is used again.
 
-    `role` is system for a person or an application, assistant for a model; `recipe` names the way of summarising, for
-    the work row.
+    `role` is system for a person or an application, assistant for a model; `recipe` names the method of summarising,
+    for the work row.
     """
     now = clock()
     message = Message(
@@ -216,7 +216,7 @@ def state(
         return Stated(*made)
     (stored,) = archive.messages([partition], ids=[statement_id])
     cut = Cut(thread=stored.thread, after_seq=0, first_seq=stored.seq, last_seq=stored.seq)
-    archive.add_blocks(partition, [cut], recipe)  # left out where it is cut already
+    archive.add_blocks(partition, [cut], recipe)  # left out if it is cut already
     (block,) = archive.blocks([partition], thread=stored.thread)
     return Stated(stored, block)
 
@@ -224,9 +224,9 @@ def state(
 def closing(
     archive: Archive, stated: Stated, recipe: str, *, new: bool = False
 ) -> tuple[tuple[BlockSummary, ...], tuple[Work, ...]]:
-    """Return index entry and work that close the block of a statement; none where the background was faster.
+    """Return index entry and work that close the block of a statement; None if the background was faster.
 
-    Where it is `new`, that is left to the commit, which refuses work that is done.
+    If it is `new`, that is left to the commit, which refuses work that is done.
     """
     if not new and archive.summaries([stated.block.partition], ids=[stated.block.block_id]):
         return (), ()

@@ -2,7 +2,7 @@
 
     START -> slice -> compress_message_block -> (Send) sub_agent, one per topic, in parallel -> revise_memory -> commit -> END
     slice -> END                      where no block is pending
-    compress_message_block -> commit  where the block teaches nothing
+    compress_message_block -> commit  where nothing is learned from the block
     revise_memory -> sub_agent        the rejected topics only, with the reasons, at most N times
     commit -> sub_agent               the topics whose memories changed meanwhile, likewise
 
@@ -63,7 +63,7 @@ class Tools:
     clock: Clock
     thinker_of: ThinkerOf
     plain: Thinker
-    """Thinks without a model; indexes what is not worth a call."""
+    """The thinker without a model; it indexes what is not worth a call."""
     settings: Settings
     perceiver: Perceiver
     """Has attachments read."""
@@ -82,7 +82,7 @@ class Redo:
 
 
 class SummarizerInput(TypedDict):
-    """One run: whose block, and whether the open tail is cut too."""
+    """One run: where the block is, and whether to cut the open tail, too."""
 
     scope: Scope
     close: bool
@@ -97,24 +97,24 @@ class BlockOutcome(TypedDict, total=False):
     receipt: Receipt
     objections: Annotated[tuple[str, ...], operator.add]
     notes: Annotated[tuple[str, ...], operator.add]
-    """Notes on what a model wrote that was read otherwise or left out, and why."""
+    """Notes on what a model wrote that was read differently or left out, and why."""
     kept_out: tuple[str, ...]
-    """The owner's rule that each statement broke which is left out."""
+    """For each statement left out, the owner's rule that it broke."""
 
 
 class _State(SummarizerInput, BlockOutcome, total=False):
     rows: tuple[StoredMessage, ...]
     """The whole block."""
     messages: tuple[StoredMessage, ...]
-    """The messages that got attention. All else is shown to no thinker, and nothing is learned from it; nor is
+    """The messages that got attention. No thinker sees the others, and nothing is learned from them; nor is
     what was merely recalled."""
     wishes: tuple[Wish, ...]
     """Its requests to forget or to put right."""
     summary: BlockSummary
     last: str | None
-    """Who read the block last, where it is read again as a whole."""
+    """Who read the block last, if all of it is read again."""
     former: str | None
-    """Whose memories of it give way."""
+    """The thinkers whose memories of it are retired."""
     topics: tuple[Shelf, ...]
     allowed: tuple[Shelf, ...]
     refused: tuple[str, ...]
@@ -123,7 +123,7 @@ class _State(SummarizerInput, BlockOutcome, total=False):
     standing: tuple[Objection, ...]
     """Objections of the reviser to the newest attempts."""
     unreviewed: str
-    """Why no model reviewed them, where one should have."""
+    """Why no model reviewed them, if one should have."""
     again: dict[str, tuple[str, ...]]
     """Topic keys to send again, each with its reasons."""
 
@@ -203,7 +203,7 @@ class _Steps:
         rows = read(asked=self._learns(state["scope"]))
         wishes = self._wishes.of(state["scope"], rows)
         causes = {wish.cause for wish in wishes}
-        if any(row.asked - causes for row in rows):  # of words that a later block asks to forget, that one decides
+        if any(row.asked - causes for row in rows):  # if a later block asks to forget words, that block decides
             rows = tuple(each if row.asked - causes else row for row, each in zip(rows, read(), strict=True))
         return {
             "block": block,
@@ -245,7 +245,7 @@ class _Steps:
         )
         digest, failure, asked = yield from self._digested(state, task, known, extracts=extracts)
         topics, refused = resolve(digest.topics, allowed, where, invents=invents)
-        if refused and not topics:  # named twice, and there is none: else all that was said would be lost
+        if refused and not topics:  # named twice, although it does not exist: otherwise all that was said would be lost
             spoken = self._plain.digest(task, state["meter"]).topics
             topics, _ = resolve(spoken, allowed, where, invents=invents)
         wishes = self._wishes.named(state["wishes"], messages, forget=digest.forget, correct=digest.correct)
@@ -274,14 +274,16 @@ class _Steps:
         thinker, plainly = self._thinker(state), self._plain.name
         decides = extracts and thinker.learns
         if not extracts or (decides and not state["wishes"] and attention(task.messages) < self._policy.attention):
-            whole = replace(task, messages=task.messages or readable(state["rows"]))  # what none attends to is indexed
+            whole = replace(
+                task, messages=task.messages or readable(state["rows"])
+            )  # what gets no attention is only indexed
             return self._plain.digest(whole, state["meter"]).read_by(thinker.name if decides else plainly), "", False
         try:
             return (yield Think(thinker, "digest", task, state["meter"])), "", True
         except ModelUnavailableError as error:
             self._out(task.block, thinker.name, error)
             raise
-        except InvalidAnswerError as error:  # the index has its entry all the same; the model's can be retried
+        except InvalidAnswerError as error:  # the index still gets an entry; the model's can be retried
             failure = FAILED if self._rules(task.scope) else str(error)
             digest = Digest(known[0], ()) if known else self._plain.digest(task, state["meter"]).read_by(plainly)
             return digest, failure, True
@@ -297,14 +299,14 @@ class _Steps:
             raise
 
     def handoff_to_summary_agent(self, state: _State) -> list[Send] | Literal["commit"]:
-        """Send the block to each of its topics; to the commit where there is none."""
+        """Send the block to each of its topics, or to the commit if there is none."""
         with self._archive.session():
             failed = self._failed(state)
             sends = [self._send(state, shelf, 1, failed.get(shelf.topic.key, ())) for shelf in state["topics"]]
         return sends or "commit"
 
     def _failed(self, state: _State) -> dict[str, tuple[str, ...]]:
-        """Return why the topics failed that are tried again: what went wrong is shown."""
+        """Return why the topics to be tried again failed, to be shown to the model."""
         if state["redo"] is None:
             return {}
         block = _block(state)
@@ -318,7 +320,9 @@ class _Steps:
             return {"standing": (), "again": {}, "unreviewed": ""}
         language, weighs = language_spoken(state["messages"]), self._weighs(state)
         asked = {row.message_id for wish in state["wishes"] for row in (wish.message, *wish.words)}
-        messages = [row for row in state["messages"] if row.message_id not in asked]  # what is to be gone is not missed
+        messages = [
+            row for row in state["messages"] if row.message_id not in asked
+        ]  # what is to be forgotten is not an omission
         task = inspect(state["scope"], messages, newest.values(), language, weighed=weighs)
         if ruled := bool(self._rules(state["scope"])):
             task = replace(task, flags=unmissed(task.flags))
@@ -342,13 +346,13 @@ class _Steps:
         }
 
     def after_revision(self, state: _State) -> list[Send] | Literal["commit"]:
-        """Send the rejected topics back with the reasons; commit where there is none."""
+        """Send the rejected topics back with the reasons; commit if there are none."""
         return self._resend(state, amends=True) or "commit"
 
     def commit(self, state: _State) -> Body:
-        """Write what was accepted, as far as the owner's rules let it pass, in one change set.
+        """Write what was accepted and passes the owner's rules, in one change set.
 
-        Where memories changed meanwhile, name their topics.
+        If memories changed meanwhile, name their topics.
         """
         newest, passed = newest_of(state["proposals"]), None
         if rules := self._rules(state["scope"]):
@@ -382,7 +386,7 @@ class _Steps:
         except ConflictError as conflict:
             elsewhere = state["redo"] is None and is_done(self._archive, _block(state), self._policy.recipe)
             if elsewhere or _block(state).block_id in conflict.records:
-                return {"again": {}}  # where its words were withheld meanwhile, it waits still, and is read again
+                return {"again": {}}  # if its words were withheld meanwhile, it still waits, and is read again
             touched = touched_by(conflict, newest, self._archive, state["scope"])
             again = {key: (str(conflict),) for key in touched if newest[key].attempt < self._policy.max_attempts}
             if again:
@@ -425,7 +429,7 @@ class _Steps:
         return receipt
 
     def _former(self, state: _State) -> tuple[Memory, ...]:
-        """Return what gives way once the block is read again."""
+        """Return what is retired once the block is read again."""
         where, reader = home(state["scope"], self._settings.trust_boundary), state.get("former")
         if reader in {None, self._thinker(state).name} or not self._learns(state["scope"]):
             return ()
@@ -435,14 +439,14 @@ class _Steps:
         note_outage(self._archive, block, self._policy.recipe, error, actor=actor, now=self._clock())
 
     def _learns(self, scope: Scope) -> bool:
-        """Whether a model reads a block, so that it may decide what is asked there."""
+        """Whether a model reads a block, so that it may decide on requests in it."""
         return self._thinker_of(scope.agent).learns and self._settings.for_agent(scope.agent).extracts
 
     def _thinker(self, state: _State) -> Thinker:
         return self._thinker_of(state["scope"].agent)
 
     def _rules(self, scope: Scope) -> OwnerRules:
-        """Return what the agent's owner wants remembered, and what never."""
+        """Return the owner's rules on what to remember, and what never to."""
         return OwnerRules.of(self._settings.for_agent(scope.agent).extraction)
 
     def _weighs(self, state: _State) -> bool:
@@ -454,7 +458,7 @@ class _Steps:
     ) -> dict[str, tuple[str, ...]]:
         """Return the topics to send again: those objected to that may be tried once more.
 
-        That words are not covered is a guess, which costs a call only where a model shares it.
+        That words are not covered is a guess, which is worth a call only if a model agrees.
         """
         if not self._thinker(state).learns:
             return {}

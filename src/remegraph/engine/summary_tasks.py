@@ -1,4 +1,4 @@
-"""The tasks of a summary: what its steps hand to each other, the rules of its owner, and the calls and tokens it may spend (X8)."""
+"""The tasks of a summary: what its steps pass on, the rules of the owner, and its budget of calls and tokens (X8)."""
 
 from __future__ import annotations
 
@@ -58,30 +58,30 @@ __all__ = [
 ]
 
 ONLY = "remember"
-"""Name of the rule that everything breaks which the owner did not ask for."""
+"""Name of the rule broken by everything that the owner did not ask for."""
 
 _BY_FORM: dict[str, frozenset[PrivateKind]] = {
     "credentials": frozenset({"key", "password"}),
     "money": frozenset({"card", "iban"}),
 }
-"""Kinds of which code knows some by their form."""
+"""Kinds that code recognises, in part, by their form."""
 
 _TOLD_BY_CODE = frozenset({"credentials"})
-"""Kinds that may be forbidden where no model is asked."""
+"""Kinds that may be forbidden without a model."""
 
 _AT_ONCE = LONGEST // 4
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerRules:
-    """The rules of one agent, numbered from 1: what is never remembered, each by itself, then what alone is."""
+    """The rules of one agent, numbered from 1: each kind never to be remembered, then the only ones to be remembered."""
 
     never: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, policy: ExtractionPolicy) -> OwnerRules:
-        """Return the rules that settings name; kinds by their names, in whatever case they are written."""
+        """Return the rules that settings name; names of kinds may be in any case."""
         return cls(*(tuple(map(_kind_or_words, each)) for each in (policy.never_remember, policy.remember)))
 
     def __bool__(self) -> bool:
@@ -126,7 +126,7 @@ def _places(text: str, kinds: frozenset[PrivateKind]) -> Iterator[tuple[int, int
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """In whose voice memories are written; each of them records it."""
+    """The voice that memories are written in; each of them records it."""
 
     mode: Mode = "factual"
     perspective: Perspective = "third-person"
@@ -149,7 +149,7 @@ class DigestTask:
     itself: tuple[Memory, ...] = ()
     """What the agent knows of itself."""
     invents: bool = False
-    """Whether task topics may be named that are not listed."""
+    """Whether unlisted task topics may be named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +159,14 @@ class Digest:
     summary: BlockSummary
     topics: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    """What was read otherwise than it was written, or left out, and why."""
+    """What was read differently from how it was written, or left out, and why."""
     forget: tuple[str, ...] = ()
     """Ids of messages that ask for something to be forgotten, or say what is meant."""
     correct: tuple[str, ...] = ()
     """Ids of messages that say that something remembered is wrong."""
 
     def read_by(self, reader: str) -> Digest:
-        """Return the index entry alone, as that of a block that was read."""
+        """Return only the index entry, as that of a block that was read."""
         return replace(self, topics=(), summary=self.summary.evolve(extractor=reader))
 
 
@@ -175,7 +175,7 @@ class Pictured:
     """An attachment to be read."""
 
     number: int
-    """Of its message in the block, from 1."""
+    """The number of its message in the block, from 1."""
     message_id: str
     attachment: Attachment
     data: bytes
@@ -205,12 +205,12 @@ class ProposeTask:
     now: datetime
     recipe: str
     similar: tuple[Memory, ...] = ()
-    """The topic's memories: all, or, where they are too many, those that the block may be about."""
+    """The topic's memories: all of them, or if there are too many, those that the block may be about."""
     settle: tuple[tuple[str, ...], ...] = ()
     """Ids of those among them that hold one slot together, which holds one value: what is decided of them needs no words
     of this block."""
     beside: tuple[Memory, ...] = ()
-    """Memories of other topics of the same person: for knowing, not for changing."""
+    """Memories of other topics of the same person: to be known, not to be changed."""
     before: tuple[StoredMessage, ...] = ()
     """Messages of the thread right before the block, already dealt with."""
     itself: tuple[Memory, ...] = ()
@@ -264,7 +264,7 @@ class Proposal:
     operations: tuple[Operation, ...] = ()
     """The operations that the changes follow from, where a model decided."""
     notes: tuple[str, ...] = ()
-    """What was read otherwise than it was written, or left out, and why."""
+    """What was read differently from how it was written, or left out, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,13 +281,13 @@ class ReviewTask:
 
 @dataclass(frozen=True, slots=True)
 class ScreenTask:
-    """Hold statements, and the words of a block, against the owner's rules."""
+    """Check statements, and the words of a block, against the owner's rules."""
 
     rules: OwnerRules
     texts: tuple[str, ...]
     """The statements."""
     messages: tuple[StoredMessage, ...]
-    """The block; none where a statement comes by itself."""
+    """The block; None for a single statement."""
     language: Language
 
 
@@ -324,12 +324,12 @@ class Thinker(Protocol):
 
     @property
     def learns(self) -> bool:
-        """Whether a second attempt, given the objections, can come out otherwise."""
+        """Whether a second attempt, given the objections, can have another result."""
         ...
 
     @property
     def looks_back(self) -> bool:
-        """Whether it thinks in the agent's place, and so must know who it is."""
+        """Whether it thinks as the agent, and so must know who that is."""
         ...
 
     @property
@@ -362,7 +362,7 @@ class Thinker(Protocol):
         ...
 
     async def athink(self, verb: Verb, task: Any, meter: Meter) -> Any:
-        """Return what the method of this name returns, without waiting in the event loop."""
+        """Call the method of this name without blocking the event loop."""
         ...
 
 
@@ -384,13 +384,13 @@ class Objection:
 
 
 class Account(Protocol):
-    """Bears what calls of models cost."""
+    """Is charged for calls of models."""
 
     def admit(self) -> None:
-        """Return if one may be made.
+        """Check that a call may be made.
 
         Raises:
-            RateLimitError: None may today.
+            RateLimitError: No more calls may be made today.
         """
 
     def book(self, calls: Sequence[CallRecord]) -> None:
@@ -398,13 +398,13 @@ class Account(Protocol):
 
 
 class Meter:
-    """Counts the calls of one operation and refuses what would go over its budget.
+    """Counts the calls of one operation and refuses those that would exceed its budget.
 
     Branches run in parallel, so a call is reserved before it is made.
 
     Args:
         budget: Hard limits of the operation.
-        account: What its calls are booked on, if anything.
+        account: What its calls are charged to, if anything.
     """
 
     def __init__(self, budget: Budget | None = None, account: Account | None = None) -> None:
@@ -423,7 +423,7 @@ class Meter:
         self.settle()
 
     def admit(self) -> None:
-        """Ask the account before the first call since the last booking: what is begun is finished.
+        """Ask the account before the first call since the last booking: an operation that has begun may finish.
 
         Raises:
             RateLimitError: It allows none today.
@@ -439,7 +439,7 @@ class Meter:
             self._account.book(calls)
 
     def reserve(self, tokens: int) -> None:
-        """Take leave for one call.
+        """Reserve one call.
 
         Raises:
             BudgetExceededError: The call would go over the budget. Nothing is reserved.
@@ -467,7 +467,7 @@ class Meter:
         return (most_calls is None or len(calls) <= most_calls) and (most_tokens is None or tokens <= most_tokens)
 
     def record(self, call: CallRecord, reserved_tokens: int) -> None:
-        """Book a call that was made, whatever came of it."""
+        """Book a call that was made, whatever its outcome."""
         with self._lock:
             self._reserved -= 1
             self._reserved_tokens -= reserved_tokens

@@ -1,6 +1,6 @@
-"""Trajectories: successful calls of a run become the steps of a skill, and failed runs of the same task say what matters.
+"""Trajectories: successful calls of a run become the steps of a skill, and failed runs of the same task show what matters.
 
-No word of a tool's result comes into a skill: what was taken from a result is a slot.
+No word of a tool's result gets into a skill: what was taken from a result is a slot.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SHORTEST = 2
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call and what came of it."""
+    """A tool call and its outcome."""
 
     tool: str
     args: Any
@@ -60,7 +60,7 @@ class Run:
 
     @property
     def done(self) -> tuple[Call, ...]:
-        """Those that did not fail; the same call twice in a row is one."""
+        """Those that did not fail; the same call twice in a row counts once."""
         done = (call for call in self.calls if call.ok)
         return tuple(next(same) for _, same in groupby(done, key=lambda call: (call.tool, call.args)))
 
@@ -71,7 +71,7 @@ class Run:
 
     @property
     def named_by_results(self) -> str:
-        """The first tool that a result named before it was called, and no person: instructions come in this way."""
+        """The first called tool that was named by an earlier result and not by a person: this is how injected instructions look."""
         for at, call in enumerate(self.calls):
             before = self.calls[:at]
             told = any(_stands_in(call.tool, each.result) for each in before)
@@ -82,7 +82,7 @@ class Run:
 
 
 def read_run(messages: Sequence[Message]) -> Run:
-    """Read the calls of an attempt off its messages; those that nothing answers are left out."""
+    """Read the calls of an attempt from its messages; unanswered calls are left out."""
     calls = [
         Call(plain(call.name), call.args, messages[answer].ok is not False, messages[answer].text)
         for _, call, answer in called(messages)
@@ -141,7 +141,7 @@ def template_of(args: Any, requests: Sequence[str], earlier: Mapping[str, Call],
 
 
 def to_avoid(run: Run, steps: Sequence[SkillStep]) -> tuple[Avoidance, ...]:
-    """Return the calls of a run that failed, but for those that went well with the same arguments later."""
+    """Return the failed calls of a run, except those that succeeded later with the same arguments."""
     names, found = _names([call.tool for call in run.calls]), list[Avoidance]()
     for at, call in enumerate(run.calls):
         if not call.ok and not any(_does(step, call) for step in steps):
@@ -154,8 +154,8 @@ def to_avoid(run: Run, steps: Sequence[SkillStep]) -> tuple[Avoidance, ...]:
 def contrasted(skill: Skill, failed: Run) -> Skill:
     """Return a skill with what a failed run of its task teaches.
 
-    What the failed run had left out before the call that it failed at becomes a precondition of that step; where no
-    call failed, of the last step. What only the failed run did is to be avoided.
+    What the failed run had left out before its failed call becomes a precondition of that step; if no
+    call failed, of the last step. What only the failed run did should be avoided.
     """
     tools = {step.step_pattern.tool: step.name for step in reversed(skill.steps) if step.step_pattern}
     done = {call.tool for call in failed.done}
@@ -179,14 +179,14 @@ def contrasted(skill: Skill, failed: Run) -> Skill:
 
 
 def joined(skill: Skill, known: Skill) -> Skill:
-    """Return a skill that was learned once more, with what earlier runs have taught about the same steps."""
+    """Return a skill that was learned again, with what earlier runs have taught about the same steps."""
     before = {_bare(step): step.preconditions for step in known.steps}
     steps = [step.evolve(preconditions=_both(before.get(_bare(step), ()), step.preconditions)) for step in skill.steps]
     return skill.evolve(steps=tuple(steps), avoid=_both(known.avoid, skill.avoid), source=known.source)
 
 
 def name_of(task: str, run: Run) -> str:
-    """Return the name of what a run teaches: other calls are another variant."""
+    """Return the name of the skill that a run teaches: different calls make another variant."""
     return f"{task}: {', '.join(call.tool for call in run.done)}"
 
 
@@ -234,7 +234,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _text(value: Any) -> str:
-    """Return a value as a text would have it; nothing for what is too short or too common to identify anything."""
+    """Return a value as a text would write it; empty if it is too short or too common to identify anything."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     said = str(value).strip().casefold()
@@ -278,7 +278,7 @@ def _unique(name: str, said: str, taken: dict[str, str]) -> str:
 
 
 def _names(tools: Sequence[str]) -> list[str]:
-    """Return a name for each step: its tool as one word, numbered where it comes again."""
+    """Return a name for each step: its tool as one word, numbered if repeated."""
     taken: dict[str, str] = {}
     return [_unique(_word(tool), str(at), taken) for at, tool in enumerate(tools)]
 
@@ -288,7 +288,7 @@ def _word(text: str) -> str:
 
 
 def skill_of(run: Run, steps: Sequence[SkillStep], *, task: str, name: str, when_to_use: str) -> Skill:
-    """Return the skill that a run teaches. It has worked where the calls after which nothing comes have."""
+    """Return the skill that a run teaches. It has worked if its last calls have."""
     followed = {name for step in steps for name in step.after}
     return Skill(
         name=name,

@@ -1,4 +1,4 @@
-"""The memory writer: what someone wants remembered becomes a memory, strengthens one, replaces one, or is refused (F3, F4)."""
+"""The memory writer: a statement becomes a memory, strengthens one, replaces one, or is refused (F3, F4)."""
 
 from __future__ import annotations
 
@@ -67,21 +67,21 @@ class MemoryCandidate:
     category: Category | None = None
     session: str = ""
     call_id: str = ""
-    """Names the call: the same call again changes nothing."""
+    """Identifies the call: the same call again changes nothing."""
     heard: tuple[Message, ...] = ()
-    """Words said to the model that states it, where the ledger does not hold them yet."""
+    """Words said to the model that states it, if the ledger does not hold them yet."""
     trust: float = 1.0
-    """How far it is believed at most, whoever states it."""
+    """The most that it is believed, whoever states it."""
     by_model: bool = False
     """Whether a model states it: it is trusted less, and replaces no core rule."""
     usage: Literal["memory", "knowledge"] | None = None
-    """As what it is kept; as the agent's settings say unless given."""
+    """The kind of memory; the agent's settings decide unless given."""
     governed: Governed = UNGOVERNED
     """Its governance fields."""
     sentiment: float | None = None
-    """How good or bad it is for whom it is about, where the caller says so."""
+    """How good or bad it is for the person it is about, if the caller says so."""
     item: MemoryItem | None = None
-    """The item whose words it is, if it is one's: the memory has its form, time and links."""
+    """The item that the words are from, if any: the memory gets its form, time and links."""
 
     @property
     def believed(self) -> bool:
@@ -90,7 +90,7 @@ class MemoryCandidate:
 
     @property
     def perspective(self) -> Perspective:
-        """Whose words it is in: a model writes for itself."""
+        """The voice of its words: a model writes for itself."""
         return "first-person" if self.by_model else "third-person"
 
     @property
@@ -105,7 +105,7 @@ class MemoryCandidate:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A decision, carried out on paper."""
+    """A decision, worked out but not yet committed."""
 
     candidate: MemoryCandidate
     scope: Scope
@@ -113,7 +113,7 @@ class Change:
     stated: Stated
     decision: Decision
     there: frozenset[str] = frozenset()
-    """Those of the memories that its item names which are here."""
+    """The memories named by its item that exist here."""
 
     def changes(self) -> tuple[MemoryChange, ...]:
         """Return the next versions; the first is that of the memory that holds the statement."""
@@ -234,7 +234,7 @@ def _targets(committed: ChangeSet, kind: LinkType) -> tuple[str, ...]:
 
 
 _HEARD = 60
-"""The newest messages that a model's statement is held against."""
+"""The newest messages that a model's statement is checked against."""
 
 _LOOKED_AT = 32
 """Memories that a statement is compared with, by words and by vectors each."""
@@ -256,7 +256,7 @@ class MemoryWriter:
 
         Raises:
             InputError: The statement is empty, or a field cannot be used.
-            ConflictError: Other changes came first, again and again.
+            ConflictError: Other changes kept coming first.
         """
         check_statement(candidate.content, candidate.importance)
         if holds_recalled(candidate.content):
@@ -314,7 +314,7 @@ class MemoryWriter:
     def _weighed(self, candidate: MemoryCandidate, scope: Scope, topic: Topic) -> MemoryCandidate:
         """Return a statement with how far it is believed: a model that repeats a page does not vouch for it.
 
-        It is held against the newest messages of its session, or of all where it names none.
+        It is checked against the newest messages of its session, or of all sessions if it names none.
         """
         if not candidate.by_model:
             return candidate
@@ -330,10 +330,10 @@ class MemoryWriter:
         return replace(candidate, trust=min(trust, TRUST_BY_ROLE["tool"]) if commands([text]) else trust)
 
     def _typed(self, candidate: MemoryCandidate, shelf: Shelf, agent: AgentMemorySettings) -> MemoryCandidate:
-        """Return a statement whose slot, where it is a field of a schema, is that field and holds a value of it.
+        """Return a statement whose slot, if it is a field of a schema, is that field with a valid value.
 
         Raises:
-            InputError: It holds no such value.
+            InputError: The value is not valid for the field.
         """
         governed, schemas = candidate.governed, Schemas(agent.extraction.schemas)
         there = (each.topic for each in self._archive.topics([shelf.partition])) if governed.slot() else ()
@@ -369,7 +369,7 @@ class MemoryWriter:
         return own(self._archive.visible(scope), scope, self._settings.trust_boundary)
 
     def _named(self, candidate: MemoryCandidate, scope: Scope) -> tuple[Memory, ...]:
-        """Return the memories that the statement shall replace; they may live in another project than it, or in none."""
+        """Return the memories that the statement is to replace; they may be in another project, or in none."""
         if not (ids := candidate.governed.supersedes):
             return ()
         found = {memory.memory_id: memory for memory in self._archive.memories(self._own(scope), ids=ids)}
@@ -379,7 +379,7 @@ class MemoryWriter:
         return tuple(found[memory_id] for memory_id in ids)
 
     def _there(self, candidate: MemoryCandidate, scope: Scope) -> tuple[frozenset[str], tuple[str, ...]]:
-        """Return which of the memories that an item names are here, and a warning about the others."""
+        """Return the memories named by an item that exist here, and a warning about the others."""
         if candidate.item is None or not (ids := named_by(candidate.item)):
             return frozenset(), ()
         found = self._archive.memories(self._own(scope), ids=sorted(ids))
@@ -394,7 +394,7 @@ class MemoryWriter:
         return operation_id("call", scope.to_json(), candidate.call_id, candidate.key, candidate.content)
 
     def _done(self, statement_id: str, scope: Scope, where: Partition) -> SaveResult | None:
-        """Return what this very call did before, if it did."""
+        """Return the result of this same call from before, if there was one."""
         own = scope.partition()
         if not (stored := self._archive.messages([own], ids=[statement_id])):
             return None
@@ -470,7 +470,7 @@ class MemoryWriter:
 
 
 def _repetition(candidate: MemoryCandidate, known: Sequence[Alike]) -> str:
-    """Return why a statement that is not believed is not kept: a memory says it already; empty: none does."""
+    """Return why an untrusted statement is not kept: a memory already says it; empty if none does."""
     digest = content_digest(candidate.content)
     twin = next((one.memory for one in known if content_digest(one.memory.content) == digest), None)
     return f"Memory {twin.memory_id} says it already, and a tool or a document says no more." if twin else ""

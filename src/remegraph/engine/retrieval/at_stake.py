@@ -1,4 +1,4 @@
-"""What is at stake: texts that tell of danger, of law, or of what must not be are shown beside what was found (`Beside`)."""
+"""What is at stake: texts about danger, law, or what must not happen are shown beside what was found (`Beside`)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ __all__ = ["ANYTHING", "ENOUGH", "Beside", "asked_of_index", "at_hand", "at_stak
 
 
 ENOUGH = 2
-"""Points from which on a text is shown though the question shares no word with it."""
+"""Points from which a text is shown even if the question shares no word with it."""
 
 ANYTHING = ""
-"""The subject of whoever wants something done, chosen or planned, whatever it is about."""
+"""The subject of a question that wants something done, chosen or planned."""
 
 
 @lru_cache(maxsize=1 << 11)
 def at_stake(text: str) -> int:
-    """Return how much a text tells of what must not go wrong, in points (data/stakes.toml): the most that a line of it does.
+    """Return how much is at stake in a text, in points (data/stakes.toml): those of its highest line.
 
-    Two words of different messages that a memory repeats are no danger together.
+    Two words from different messages that a memory repeats do not add up.
     """
     return max((_points(line) for line in text.splitlines()), default=0)
 
@@ -48,15 +48,15 @@ def _points(line: str) -> int:
 def subjects(question: str) -> dict[str, float]:
     """Return the subjects that a question touches, and how much (data/stakes.toml).
 
-    One that only asks what was said or is so touches none, perhaps.
+    A question that only asks for a fact may touch none.
     """
     return _held(question, "asks")
 
 
 def bears_on(text: str, touched: Mapping[str, float]) -> float:
-    """Return how much a text at stake bears on what a question touches; a word of many subjects tells little of each.
+    """Return how much a text at stake bears on what a question touches; a word of many subjects counts little for each.
 
-    Of several lines those at stake count, each by itself.
+    Of several lines only those at stake count, each separately.
     """
     lines = text.splitlines()
     told = [_held(line, "tells") for line in [line for line in lines if _points(line) >= ENOUGH] or lines]
@@ -65,7 +65,7 @@ def bears_on(text: str, touched: Mapping[str, float]) -> float:
 
 @lru_cache(maxsize=1 << 11)
 def _held(text: str, side: Literal["asks", "tells"]) -> dict[str, float]:
-    """Return the subjects of which a text has words of a side, each with how many; one of several subjects counts less."""
+    """Return the subjects of a text's words on one side, each with their number; a word of several subjects counts less."""
     tokens = set(tokenize(text))
     firsts = _words_of(side)
     found: Counter[str] = Counter()
@@ -87,7 +87,7 @@ def _words_of(side: Literal["asks", "tells"]) -> dict[str, dict[frozenset[str], 
 
 
 def asked_of_index() -> Sequence[str]:
-    """Return the words under which the index has all texts that matter."""
+    """Return the words by which the index finds all texts that matter."""
     return tuple(_marks())
 
 
@@ -104,29 +104,29 @@ def _marks() -> dict[str, list[tuple[frozenset[str], int]]]:
 
 
 def _mark_tokens(mark: str) -> list[str]:
-    """Return the tokens of a mark; of scripts without spaces the pairs, as one character is anything."""
+    """Return the tokens of a mark; in scripts without spaces the pairs, as a single character means too little."""
     tokens = tokenize(mark)
     return [token for token in tokens if len(token) > 1] or tokens
 
 
 _NEAR = 0.25
-"""Least share of the best with which what is at stake bears on a question that only asks what is so."""
+"""Least share of the best score that counts for a question that only asks for a fact."""
 
 _READ = 60
-"""Texts that may be at stake, of a kind, that are read: those with the rarest of such words."""
+"""Texts of a kind to read that may be at stake: those with the rarest of such words."""
 
 _KEPT = 1024
-"""Partitions of which is kept what is at stake there."""
+"""Partitions for which the result is cached."""
 
 _MOST = 50
-"""Memories that a context shows, however short they are: what one answer can give away has a bound."""
+"""Memories that a context shows at most, however short: this limits what one answer can reveal."""
 
 _MATTERS = 0.1
-"""What importance counts beside a score where more memories are shown than were asked for."""
+"""Weight of importance beside a score if more memories are shown than were asked for."""
 
 
 class _AtStake(NamedTuple):
-    """What is at stake in the messages of a partition, as far as they were looked at."""
+    """What is at stake in the messages of a partition, as far as they were read."""
 
     length: int = 0
     newest: int = 0
@@ -134,7 +134,7 @@ class _AtStake(NamedTuple):
 
 
 class Beside:
-    """Finds what a context shows beside the best, in a recall that leaves open what may be shown."""
+    """Finds what a context shows beside the best hits, in a recall without filters."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -143,9 +143,10 @@ class Beside:
         self._lock = threading.Lock()
 
     def at_stake(self, asked: RecallInput, partitions: Sequence[Partition], found: Collection[str]) -> list[Hit]:
-        """Return what a wrong answer would forget at a cost, if the question touches its subject or wants something done.
+        """Return what an answer must not overlook, if the question touches its subject or wants something done.
 
-        What bears on most of the question's subjects comes first, then what it found by itself, what tells most, the newest.
+        What bears on most of the question's subjects comes first, then what the question found, then the most points,
+        the newest.
         """
         touched = subjects(asked["query"])
         if not _open(asked) or not touched:
@@ -179,13 +180,13 @@ class Beside:
         return list(dated(hits, asked["asked_at"]))
 
     def _read_staked(self, partition: Partition, _come: int) -> tuple[str, ...]:
-        """Return the ids of the memories at stake in a partition that has come so far: it is asked for at every recall."""
+        """Return the ids of the memories at stake in a partition as it is now; cached, as every recall asks for them."""
         ids = self._named(partition, "memory")
         read = self._archive.memories([partition], ids=ids, statuses=sorted(LIVE)) if ids else ()
         return tuple(each.memory_id for each in read if at_stake(memory_hit(each, {}).text) >= ENOUGH)
 
     def _messages_at_stake(self, partition: Partition) -> tuple[str, ...]:
-        """Return the ids of the messages at stake: those known, and of what was said since. Each turn says something."""
+        """Return the ids of the messages at stake: those known, and those recorded since, as each turn adds messages."""
         layout = self._archive.layout(partition)
         if not layout.seqs.size:
             return ()
@@ -214,7 +215,7 @@ class Beside:
         return [name for found in self._archive.match([partition], kind, words) for name in _rarest(bm25(found, words))]
 
     def held(self, shown: Mapping[str, Sequence[Hit]], asked: RecallInput) -> dict[str, LeftOut]:
-        """Return what rests on words alone that the caller has at hand; what binds, binds wherever it was said."""
+        """Return the hits that rest only on words the caller already has; binding rules are not among them."""
         there = asked["without"]
         if not there:
             return {}
@@ -252,18 +253,18 @@ class Beside:
 
 
 def at_hand(hit: Hit, messages: Collection[str]) -> bool:
-    """Return whether a memory rests on words alone that the caller has at hand; what binds, binds wherever it was said."""
+    """Return whether a memory rests only on words the caller already has; a binding rule never does."""
     return bool(hit.evidence) and not hit.enforcement and all(item.message_id in messages for item in hit.evidence)
 
 
 def verbatim(hit: Hit) -> bool:
-    """Return whether a memory says what was said, to the letter: the message around the words tells more."""
+    """Return whether a memory repeats words to the letter: the message around them says more."""
     said = folded(hit.text)
     return any(len(item.quote) > 1 and folded(item.quote) in said for item in hit.evidence)
 
 
 def _open(asked: RecallInput) -> bool:
-    """Return whether it is left to memory what may be shown: neither a topic, a time, a kind nor the letter is asked for."""
+    """Return whether a recall has no filters: neither a topic, a time, a kind nor exact words are asked for."""
     times = (asked["time_start"], asked["time_end"])
     return (
         not picks(asked) and asked["topics"] is None and times == (None, None) and asked["depth"] != "summaries"

@@ -2,7 +2,7 @@
 
 Two statements are rivals where one person made both and the later one says what became of the matter: it says so ("now",
 "instead", "改成") and speaks of what is asked, or it says the same but for a value, or that a thing to do is done.
-Which of them comes first is the question's to say: one about the past means the earlier. All else keeps its order.
+The question decides which comes first: one about the past means the earlier. All else keeps its order.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ _ASKED = 0.3
 """The two share so much of what is asked."""
 
 _ANOTHER_TIME = timedelta(hours=1)
-"""What became of a matter is told so much later: within a talk, a sentence adds to the one before it."""
+"""An update comes at least this much later: within a talk, a sentence adds to the one before it."""
 
 _ALIKE = 0.5
-"""Share of words from which two statements say the same but for a value, or one is about the other's thing to do."""
+"""Share of words from which two statements differ only in a value, or one is about the other's thing to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,14 @@ class Utterance:
 
 
 def asks_past(question: str) -> bool:
-    """Return whether a question asks for what held before ("what did I use to like?", 以前)."""
+    """Return whether a question asks about the past ("what did I use to like?", 以前)."""
     return _speaks_of("past", question)
 
 
 def freshened(question: str, said: Sequence[Utterance], first: int) -> list[tuple[int, float]]:
-    """Return in which order to show statements, as their places in `said`, each with what its score must gain for that.
+    """Return the order in which to show statements, as their places in `said`, each with the score it must gain for that.
 
-    `first` says how many of them make way for a rival.
+    `first` says how many of them may give way to a rival.
     """
     past, asked = asks_past(question), wording(question).words
     if _speaks_of("event", question) and not past:
@@ -99,7 +99,7 @@ def freshened(question: str, said: Sequence[Utterance], first: int) -> list[tupl
 
 
 def _meant(said: Sequence[Utterance], left: Sequence[int], asked: frozenset[str], *, past: bool) -> int:
-    """Return the place of the best statement that is left, or of the one that goes before it."""
+    """Return the place of the best statement that is left, or of a rival that goes before it."""
     place = left[0]
     while True:  # ends: each rival is newer than the one before it, or each is older
         top = said[place]
@@ -115,7 +115,7 @@ def _goes_before(one: Utterance, other: Utterance, asked: frozenset[str], *, pas
 
 
 def _replaces(new: Utterance, old: Utterance, asked: frozenset[str]) -> bool:
-    """Return whether a statement says what became of another, as far as is asked."""
+    """Return whether a statement updates another, as far as the question is concerned."""
     comparable = new.speaker == old.speaker and new.time - old.time >= _ANOTHER_TIME
     if not comparable or min(new.score, old.score) < _NEAR * max(new.score, old.score):
         return False
@@ -151,16 +151,16 @@ def _words(what: str) -> re.Pattern[str]:
 
 
 _MAKES_WAY = 1
-"""How many of the best make way for a rival. More helps few answers, and costs recall where there was no change."""
+"""How many of the best may give way to a rival. More helps few answers, and costs recall where nothing changed."""
 
 _RIVALS = 7
-"""It is looked for among so many of the best: of 5 to 30 tried, the most that costs no recall on any set."""
+"""Rivals are searched among this many of the best: of 5 to 30 tried, the most that costs no recall on any set."""
 
 _LATER = timedelta(hours=12)
-"""What happened on a day is still told that long after it."""
+"""What happened on a day is still talked about this long after it."""
 
 _APART, _STEEP = 0.6, 4
-"""Cosines that stand so far apart tell as much as words do where half of a question is covered; the power says how soon
+"""Cosines this far apart say as much as words that cover half of a question; the power says how soon
 meaning is trusted. MiniLM reads Chinese at .28, English at .46 to .82 (decision 0037)."""
 
 _COVERAGE, _DENSITY, _MEANING = "coverage", "density", "meaning"
@@ -178,7 +178,7 @@ class Ranked:
     contributions: dict[str, float]
     """By sign; a sign that adds nothing is left out."""
     signs: Signs | None = None
-    """What speaks for it that it bears on the question, where that was looked at."""
+    """The signs that it bears on the question, if they were computed."""
 
     @property
     def relevance(self) -> float | None:
@@ -198,7 +198,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A message that words or meaning speak for, by its place: it was not read yet."""
+    """A candidate message found by words or meaning, by its place: it was not read yet."""
 
     partition: Partition
     seq: int
@@ -208,7 +208,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each sign counts; all of them together are 1."""
+    """The weight of each sign; they add up to 1."""
 
     words: Mapping[str, float]
     message: Mapping[str, float]
@@ -246,7 +246,7 @@ def default_weights(*, semantic: bool = False) -> Weights:
 
 
 def rank(found: Sequence[tuple[Partition, MessageSigns]], weights: Weights) -> Iterator[Placed]:
-    """Yield the messages that words or meaning speak for, best first; of equals the earlier one.
+    """Yield the messages found by words or meaning, best first; of equals the earlier one.
 
     Shares are of the best in all partitions together.
     """
@@ -279,9 +279,9 @@ def rank(found: Sequence[tuple[Partition, MessageSigns]], weights: Weights) -> I
 
 
 def _share_of_words(covered: float, apart: float) -> float:
-    """Return how much of what can be told of a question words tell, 0 to 1; its meaning tells the rest.
+    """Return how much words count for a question, 0 to 1; its meaning counts for the rest.
 
-    Words tell as far as one message holds those of the question, meaning as far as none does and the best stands apart from
+    Words count as far as one message holds those of the question, meaning as far as none does and the best differs from
     the others: where all texts look alike to an embedder, its order is chance.
     """
     meant = (1 - covered) * (apart / _APART) ** _STEEP
@@ -289,10 +289,10 @@ def _share_of_words(covered: float, apart: float) -> float:
 
 
 def _word_sign(name: str, column: NDArray[np.float64], long: NDArray[np.float64], worded: float) -> NDArray[np.float64]:
-    """Return a sign of words as a share of the best, as far as the messages bear it out.
+    """Return a sign of words as a share of the best, as far as the messages support it.
 
-    Windows tell in talk of short turns, density where long texts stand beside short ones. All count as far as words tell;
-    coverage by the root of it, which does not rest on one text being the best of many poor ones.
+    Windows help in talk of short turns, density if there are long texts as well as short ones. All count as far as
+    words do; coverage by its square root, which does not depend on one text being the best of many poor ones.
     """
     shares = column / max(float(column.max()), 1e-9)
     if name == _DENSITY:
@@ -303,13 +303,13 @@ def _word_sign(name: str, column: NDArray[np.float64], long: NDArray[np.float64]
 
 
 def judge(question: Question, ranked: Sequence[tuple[Ranked, Message]], weights: Weights) -> list[Ranked]:
-    """Return messages that were read, best first, with what they themselves say for them.
+    """Return messages that were read, best first, with the signs found in their text.
 
     - `speaker`: who said it is named by the question, or asks it about themselves.
     - `tells`: it names a time or a number, where the question asks when, how long or how many.
     - `then`: it was said at a time that the question names; `tells then`: it speaks of that time.
 
-    A sign that all of them have tells none apart, and counts nothing.
+    A sign that all of them have distinguishes none, and counts nothing.
     """
     signs = [_signs(question, message) for _, message in ranked]
     told_apart = {name: weight for name, weight in weights.message.items() if len({each[name] for each in signs}) > 1}
@@ -335,7 +335,7 @@ def _signs(question: Question, message: Message) -> dict[str, bool]:
 
 
 def freshen(question: str, judged: Sequence[tuple[Ranked, Message]]) -> list[Ranked]:
-    """Return messages with what holds now before what held before, or as the question asks."""
+    """Return messages with what holds now before what held earlier, or in the order that the question asks for."""
     said = [
         Utterance(message.name or message.role, message.text, message.time, item.score)
         for item, message in judged[:_RIVALS]

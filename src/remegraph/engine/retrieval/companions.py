@@ -1,10 +1,10 @@
-"""What hits bring along: their blocks and words (R10), the fact that each replaced, contradictions, links, causes (F7, K5).
+"""What is returned along with hits: blocks and words (R10), the facts they replaced, contradictions, links, causes (F7, K5).
 
-Tags spread from those that a question names to those that stand beside them on memories: one step of spreading activation
+Tags spread from those that a question names to those found with them on memories: one step of spreading activation
 (G. Salton and C. Buckley, "On the Use of Spreading Activation Methods in Automatic Information Retrieval", SIGIR 1988). Two
 are tied where a memory carries both, as strongly as Salton's cosine says (G. Salton and M. McGill, "Introduction to Modern
 Information Retrieval", 1983): where n(a) memories carry one, n(b) the other and n(a, b) both,
-`n(a, b) / sqrt(n(a) * n(b))`. So what stands beside everything is tied to nothing closely.
+`n(a, b) / sqrt(n(a) * n(b))`. So a tag found with everything is closely tied to nothing.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ _LINKS = 2
 """Links followed one after the other."""
 
 _CAUSES = 256
-"""Causes and effects read at once, of all that were found so far."""
+"""Causes and effects read in one query, of all that were found so far."""
 
 
 _TRACED = 0.5
-"""Least share of the best score from which on what a memory leads back to goes before what a search finds."""
+"""Share of the best score from which the sources of a memory come before what a search finds."""
 
 _EVIDENCE = 3
-"""Blocks or messages that a memory leads back to at most: what was said twenty times is no better founded."""
+"""Blocks or messages that a memory is traced to at most: something said twenty times is not better supported."""
 
 
 def traced_blocks(hits: Sequence[Hit], partitions: Collection[Partition]) -> dict[tuple[Partition, str], float]:
     """Return the blocks that memories came from, by partition and label, best first, each with its score.
 
-    Of each memory the newest blocks come first. Blocks are read in `partitions` only; another agent's memory is read
-    without what is around it.
+    Of each memory the newest blocks come first. Blocks are read in `partitions` only; another agent's memory is shown
+    without its context.
     """
     found = ((hit, list(reversed(hit.block_ids))) for hit in _leading(hits, partitions))
     return _scored((hit, [(hit.partition, block_id) for block_id in ids]) for hit, ids in found)
@@ -79,9 +79,9 @@ def traced_blocks(hits: Sequence[Hit], partitions: Collection[Partition]) -> dic
 def traced_messages(
     archive: Archive, hits: Sequence[Hit], partitions: Collection[Partition], passes: Callable[[StoredMessage], bool]
 ) -> list[Hit]:
-    """Return the messages that memories stand on, best first.
+    """Return the messages that memories rest on, best first.
 
-    Of each memory, the words of those who are believed most come first, of these the newest: what a person said goes
+    Of each memory, the most trusted words come first, of these the newest: what a person said comes
     before the answer that confirms it. Words are read in `partitions` only; see `traced_blocks`. `passes` says which
     messages may be shown.
     """
@@ -100,15 +100,15 @@ def traced_messages(
 
 
 def _leading(hits: Sequence[Hit], partitions: Collection[Partition]) -> list[Hit]:
-    """Return the memories that lead back to words which may be read."""
+    """Return the memories whose source words may be read."""
     return [hit for hit in hits if hit.partition in partitions and not hit.granted]
 
 
 def _scored(led_to: Iterable[tuple[Hit, Sequence[tuple[Partition, str]]]]) -> dict[tuple[Partition, str], float]:
-    """Return what memories lead back to, best first, with its score.
+    """Return the sources of memories, best first, with their scores.
 
-    What a memory tells in other words is above all that a search finds, which ends at 1: no search need find it. Where the
-    memory only repeats them, it is not.
+    The source of a memory in other words ranks above all that a search finds, which ends at 1: no search need find it.
+    Where the memory only repeats it, it does not.
     """
     scores: dict[tuple[Partition, str], float] = {}
     for hit, places in led_to:
@@ -119,7 +119,7 @@ def _scored(led_to: Iterable[tuple[Hit, Sequence[tuple[Partition, str]]]]) -> di
 
 
 def words_of(memories: Iterable[Hit], traced: Sequence[Hit]) -> dict[str, list[Hit]]:
-    """Return the messages that memories stand on, by the id of the memory, in the order given.
+    """Return the messages that memories rest on, by the id of the memory, in the order given.
 
     `traced` is what `traced_messages` returned.
     """
@@ -128,10 +128,11 @@ def words_of(memories: Iterable[Hit], traced: Sequence[Hit]) -> dict[str, list[H
 
 
 def traced_first(traced: Sequence[Hit], found: Sequence[Hit], k: int) -> list[Hit]:
-    """Return what good memories lead back to, then what a search found, each once.
+    """Return the sources of good memories, then what a search found, each once.
 
-    The first take at most half of k, where the search has others for the rest: what no memory knows is to be found, too.
-    What memories only repeat is left to the search; what it does not find takes at most half of its places, the last ones.
+    The sources take at most half of k, if the search has others for the rest, so that what no memory knows is found,
+    too. What memories only repeat is left to the search; what it does not find takes at most half of its places, at the
+    end.
 
     Both are given best first, and `k` are wanted.
     """
@@ -154,7 +155,7 @@ def traced_first(traced: Sequence[Hit], found: Sequence[Hit], k: int) -> list[Hi
 
 
 def _good(hits: Sequence[Hit], base: float) -> dict[tuple[Partition, str], Hit]:
-    """Return those that come near the best, over what all of them have."""
+    """Return those whose scores come near the best, above what all have in common."""
     least = base + max((hit.score - base for hit in hits), default=0.0) * _TRACED
     return {(hit.partition, hit.record_id): hit for hit in hits if hit.score >= least}
 
@@ -167,7 +168,7 @@ def _behind(hit: Hit, floor: float) -> Hit:
 def with_blocks(archive: Archive, hits: Sequence[Hit], lately: timedelta) -> list[Hit]:
     """Return messages, each with the block that holds it; what no block holds yet is marked, if it was said lately.
 
-    For what was said before `lately`, nobody shall wait.
+    No one waits for what was said before `lately`.
     """
     seqs: dict[Partition, list[int]] = {}
     for hit in hits:
@@ -182,7 +183,7 @@ def with_blocks(archive: Archive, hits: Sequence[Hit], lately: timedelta) -> lis
 
 
 def freshen(question: str, hits: Sequence[Hit], first: int) -> list[Hit]:
-    """Return memories with what holds now before what held before, or as the question asks.
+    """Return memories with what holds now before what held earlier, or in the order that the question asks for.
 
     `first` says how many of them make way for a rival.
     """
@@ -216,9 +217,9 @@ def with_replaced(archive: Archive, partitions: Sequence[Partition], hits: Seque
 def with_counterparts(
     archive: Archive, partitions: Sequence[Partition], hits: Sequence[Hit], *, all_of_them: bool
 ) -> list[Hit]:
-    """Return hits, each less sure the more live memories say the contrary.
+    """Return hits, each less certain the more live memories contradict it.
 
-    With `all_of_them`, what says the contrary of a hit comes along after it, and says whose counterpart it is.
+    With `all_of_them`, each hit is followed by the memories that contradict it, marked as its counterparts.
     """
     pairs = _contrary(archive, partitions, [hit.record_id for hit in hits])
     if not pairs:
@@ -255,9 +256,9 @@ def _with_counterparts(
 def with_causes(
     archive: Archive, partitions: Sequence[Partition], hits: Sequence[Hit], only: RecallFilter, more: int
 ) -> list[Hit]:
-    """Return hits with what led to them and what came of them, over any number of links, in the order of events.
+    """Return hits with their causes and effects, over any number of links, in the order of events.
 
-    At most `more` come along, the nearest.
+    At most `more` are added, the nearest.
     """
     found = {hit.record_id: hit for hit in hits}
     pairs: set[tuple[str, str]] = set()
@@ -308,7 +309,7 @@ def _raised(hit: Hit, sign: str, gain: float) -> Hit:
 
 
 def _chain(memory_id: str, replaced: dict[str, list[str]]) -> list[str]:
-    """Return what a memory replaced, and what that replaced, the oldest first."""
+    """Return the chain of memories that a memory replaced, the oldest first."""
     found: list[str] = []
     ahead = list(replaced.get(memory_id, ()))
     while ahead:
@@ -320,7 +321,7 @@ def _chain(memory_id: str, replaced: dict[str, list[str]]) -> list[str]:
 
 
 def _contrary(archive: Archive, partitions: Sequence[Partition], memory_ids: Collection[str]) -> set[Pair]:
-    """Return the contradictions between these memories and live ones that are to be shown."""
+    """Return the contradictions to show between these memories and live ones."""
     if not memory_ids:
         return set()
     return opposing(archive.links(partitions, list(memory_ids), types=TELLING, live=True), shown=True)
@@ -334,7 +335,7 @@ def _others(memory_id: str, links: Iterable[Link]) -> list[str]:
 def _current(
     archive: Archive, partitions: Sequence[Partition], linked: Iterable[str], only: RecallFilter
 ) -> dict[str, tuple[Memory, str]]:
-    """Return those of linked memories that may be returned, each with the link's end; for a replaced one, what holds."""
+    """Return the linked memories that may be returned, each with the link's end; for a replaced one, its replacement."""
     found: dict[str, tuple[Memory, str]] = {}
     ahead = {memory_id: memory_id for memory_id in linked}
     seen: set[str] = set()
@@ -358,7 +359,7 @@ def _read(archive: Archive, partitions: Sequence[Partition], ids: Iterable[str])
 
 
 def in_order(times: Mapping[str, datetime], causes: Collection[tuple[str, str]]) -> list[str]:
-    """Return ids so that no effect stands before its cause; else, and where causes go in a circle, the earlier first.
+    """Return ids with no effect before its cause; otherwise, and if causes form a circle, the earlier first.
 
     `causes` are pairs of cause and effect; those of other ids do not count.
     """
@@ -372,22 +373,22 @@ def in_order(times: Mapping[str, datetime], causes: Collection[tuple[str, str]])
 
 
 Tag = frozenset[str]
-"""The words of a tag, as they are indexed: however it is written, it is one tag."""
+"""The words of a tag, as they are indexed: different spellings are one tag."""
 
 
 def tag_of(label: str) -> Tag:
-    """Return the tag that a label stands for; without a word in it, an empty one."""
+    """Return the tag for a label; an empty one if it has no words."""
     return frozenset(query_tokens(label))
 
 
 def named(tags: Iterable[Tag], words: Collection[str]) -> frozenset[Tag]:
-    """Return the tags all of whose words a question holds."""
+    """Return the tags whose words all occur in a question."""
     return frozenset(tag for tag in tags if tag and tag.issubset(words))
 
 
 @dataclass(frozen=True, slots=True)
 class Ties:
-    """How often tags stand beside named ones."""
+    """How often tags occur together with named ones."""
 
     named: Mapping[Tag, int]
     """How many memories carry each named tag."""
@@ -395,7 +396,7 @@ class Ties:
     """For each other tag, how many carry it together with each named one."""
 
     def strengths(self, often: Mapping[Tag, int], scores: Mapping[Tag, float]) -> dict[Tag, float]:
-        """Return what spreads to each tag: the most that a named one gives it, never more than that one has.
+        """Return what spreads to each tag: the most that a named tag gives it, never more than the named tag has.
 
         `often` is how many memories carry each tag, `scores` what each named tag has to give.
         """
@@ -409,9 +410,9 @@ class Ties:
 
 
 def ties(carried: Iterable[Collection[Tag]], sources: Collection[Tag], most: int) -> Ties:
-    """Return how often tags stand beside named ones.
+    """Return how often tags occur together with named ones.
 
-    Of the tags, `most` are kept: those that stand beside a named one most often.
+    At most `most` tags are kept: those that occur together with a named one most often.
     """
     alone: Counter[Tag] = Counter()
     beside: dict[Tag, Counter[Tag]] = {}
@@ -426,14 +427,14 @@ def ties(carried: Iterable[Collection[Tag]], sources: Collection[Tag], most: int
 
 
 _READ = 200
-"""Memories read at most: once in search of the tags that a question names, once of those that these lead to."""
+"""Memories read at most: once for the tags that a question names, once for the tags tied to them."""
 
 _TAGS = 16
 """Tags followed at most."""
 
 
 def with_tagged(archive: Archive, partitions: Sequence[Partition], question: Question, found: Candidates) -> Candidates:
-    """Return what was found, and what the tags that the question names lead to.
+    """Return what was found, and what tags tied to those in the question lead to.
 
     A memory that carries a tag tied to a named one is worth the best memory with the named tag, times the strength of
     the tie. What was found with a lower score is raised to that.

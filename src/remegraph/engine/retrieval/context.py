@@ -1,4 +1,4 @@
-"""The context for a prompt: what was found, each thing once, by subject and in time order, within a budget, each source with its share (G9, B13)."""
+"""The context for a prompt: what was found, each thing once, by subject and time, within a budget (G9, B13)."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from remegraph.text.tokens import query_tokens
 __all__ = ["Context", "Sheet", "assemble", "believed", "called", "excess", "fair", "in_turn", "source_of"]
 
 _SPEAKER = re.compile(r"\A[^\s:]{1,40}:\s+")
-"""Who says it, before the words."""
+"""The speaker, before the words."""
 
 _OF_ITSELF = 0.25
-"""Most of the budget that what the agent knows of itself may take: with 500 tokens it once took all of them."""
+"""Most of the budget for what the agent knows of itself: it once took all of 500 tokens."""
 
 _UNASKED = 0.1
-"""Most of it that what the agent knows of itself may take before what was found: it often bears on nothing that is asked."""
+"""Most of it before what was found, as what the agent knows of itself often has no bearing on the question."""
 
 _AT_STAKE = 0.4
-"""Most of the budget that what comes first may fill: what the agent knows of itself, and what is at stake."""
+"""Most of the budget for what comes first: what the agent knows of itself, and what is at stake."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The text for the prompt, and why it leaves out what it leaves out, by id."""
+    """The text for the prompt, and the reasons for what it leaves out, by id."""
 
     text: str
     left_out: Mapping[str, LeftOut]
@@ -60,21 +60,21 @@ def assemble(
 ) -> Context:
     """Return the text for a prompt: a line for each hit, grouped by subject, oldest first.
 
-    Skipped are a hit that repeats an earlier one of the same day, and a message whose words are shown by a memory made of
-    it. With a `question`, so are a message whose sentences are in an index entry of its day, an index entry whose sentences
-    are all in memories made of it, and a message that only asks what is asked now. A line that does not fit the budget is
-    left out whole; shorter ones after it may still fit. Messages that follow each other in a thread on one day are shown as
-    one passage, where the first of them was found.
+    A hit that repeats an earlier one of the same day is skipped, and so is a message whose words are shown by a memory
+    made of it. With a `question`, so are a message whose sentences are in an index entry of its day, an index entry
+    whose sentences are all in memories made of it, and a message that only asks what is asked now. A line that does not
+    fit the budget is left out whole; shorter ones after it may still fit. Messages that follow each other in a thread
+    on one day are shown as one passage, where the first of them was found.
 
     Args:
         hits: What was found, best first; one that was shown is not shown again.
         budget: Tokens that the text may have; each line counts by itself.
         count: Counts the tokens of a text.
-        working: What is in mind for the task at hand: it comes before all.
-        first: What comes before the rest, as far as a part of the budget goes.
+        working: Working memory for the current task: it comes before everything.
+        first: What comes before the rest, within a part of the budget.
         share: Most of the budget that what one other agent or pack gave may take.
         reader: The agent that reads.
-        notice: What the agent should know of memory itself, before all.
+        notice: What the agent should know about memory itself; it comes before everything.
         question: What is asked now, for a context in brief.
     """
     sheet = Sheet(budget, count, share=share, reader=reader, question=question)
@@ -101,7 +101,7 @@ def assemble(
 def in_turn(one: Iterable[Hit], other: Iterable[Hit], share: float, count: TokenCounter) -> Iterator[Hit]:
     """Yield the hits of two sources, each in its order, so that the second takes a share of the tokens.
 
-    Where the first ends, the other goes on alone; `share` is the part of the tokens that is the second's.
+    Where the first ends, only the other is left; `share` is the part of the tokens for the second.
     """
     ways = [(1 - share, iter(one)), (share, iter(other))]
     taken = [0.0, 0.0]
@@ -141,27 +141,27 @@ class Sheet:
         self._groups: dict[tuple[int, str, str], list[_Line]] = {}
 
     def shows(self, hit: Hit) -> bool:
-        """Return whether it stands here already."""
+        """Return whether the context shows this already."""
         return (hit.kind, hit.partition, hit.record_id) in self._shown.records
 
     def add_notice(self, notice: str) -> None:
-        """Write what happened to memory itself, if there is room."""
+        """Add a notice about memory itself, if there is room."""
         text = record_line("", notice)
         self._take(_Line(text, self._count(text) + 1))
 
     def add_chunk(self, chunk: Chunk) -> bool:
-        """Write what is in mind; return whether there was room."""
+        """Add working memory; return whether there was room."""
         text = record_line(chunk.chunk_id, chunk.content)
         return self._take(_Line(text, self._count(text) + 1, group=("working memory", "")))
 
     def begin(self) -> None:
-        """Begin anew: what is written from here on stands after all that was."""
+        """Begin a new part: what is added from here on comes after everything before."""
         self._part += 1
 
     def add(self, hit: Hit, *, short: bool = False, most: float = 1.0) -> LeftOut | None:
-        """Write a line; return why not, if so.
+        """Add a line; return the reason if it was not added.
 
-        With `short` its summary stands for it; `most` is the share of the budget beyond which nothing is added.
+        With `short` its summary takes its place; `most` is the share of the budget beyond which nothing is added.
         """
         if self._shown.includes(hit):
             return "duplicate"
@@ -204,7 +204,7 @@ def _of_itself(hit: Hit) -> bool:
 
 
 def _order(group: tuple[tuple[int, str, str], object]) -> tuple[object, ...]:
-    """Return where a group stands: raw words after all else of its part, in the order of days."""
+    """Return the position of a group: raw words come last in their part, in the order of days."""
     part, about, day = group[0]
     return part, about == "message", day
 
@@ -214,7 +214,7 @@ class _Shown:
     """What the context shows so far."""
 
     asked: frozenset[str]
-    """The words that tell something in what is asked now; none where the context is not in brief."""
+    """The content words of what is asked now; none unless the context is brief."""
     records: set[tuple[object, ...]] = field(default_factory=set)
     words: set[tuple[object, ...]] = field(default_factory=set)
     said: dict[str, str] = field(default_factory=dict)
@@ -222,9 +222,9 @@ class _Shown:
     told: dict[str, list[str]] = field(default_factory=dict)
     """What memories make of a message, by its id."""
     of_blocks: dict[tuple[object, ...], set[str]] = field(default_factory=dict)
-    """What memories and its index entry say of a block, sentence by sentence."""
+    """What memories and the index entry say of a block, sentence by sentence."""
     of_days: dict[tuple[object, ...], set[str]] = field(default_factory=dict)
-    """What index entries say of a day of somebody, sentence by sentence."""
+    """What index entries say of a day in one partition, sentence by sentence."""
 
     def add(self, hit: Hit) -> None:
         self.records.add((hit.kind, hit.partition, hit.record_id))
@@ -248,7 +248,7 @@ class _Shown:
         return self._repeats(hit) or (bool(self.asked) and self._adds_nothing(hit))
 
     def _repeats(self, hit: Hit) -> bool:
-        """Return whether a memory that holds says nothing but what the messages say that it was made of, and they stand here."""
+        """Return whether a current memory only repeats the messages that it was made of, and the context shows them."""
         if hit.standing != "current" or hit.status == "disputed" or hit.enforcement:
             return False
         said = [self.said[item.message_id] for item in hit.evidence if item.message_id in self.said]
@@ -256,7 +256,7 @@ class _Shown:
         return bool(said) and all(any(line in each for each in said) for line in lines)
 
     def _adds_nothing(self, hit: Hit) -> bool:
-        """Return whether a hit tells nothing, sentence by sentence, that does not stand here or in the question."""
+        """Return whether every sentence of a hit is already in the context or the question."""
         if self._is_asked(hit.text):
             return True
         of_block, of_day = self.of_blocks.get((hit.partition, hit.record_id)), self.of_days.get(_day_of(hit))
@@ -264,7 +264,7 @@ class _Shown:
         return bool(said) and all(each in (said or ()) or self._is_asked(each) for each in _sentences(hit.text))
 
     def _is_asked(self, text: str) -> bool:
-        """Return whether a text asks what is asked now, and no more."""
+        """Return whether a text only asks what is asked now."""
         if not asks(text):
             return False
         words = set(query_tokens(_SPEAKER.sub("", text)))
@@ -272,7 +272,7 @@ class _Shown:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """Yield what a text says, sentence by sentence, whoever speaks."""
+    """Yield the sentences of a text without their speaker."""
     return (folded(_SPEAKER.sub("", each.text)) for each in sentences(text))
 
 
@@ -281,7 +281,7 @@ def _day_of(hit: Hit) -> tuple[object, ...]:
 
 
 def _words(hit: Hit) -> tuple[object, ...]:
-    """Return what two hits have in common that say the same: the day counts, as things are said and done again."""
+    """Return a key that is equal for hits that say the same: the day counts, as things are said and done again."""
     return folded(hit.text), hit.time.date(), hit.perspective, hit.standing, hit.enforcement
 
 
@@ -290,9 +290,9 @@ class _Line:
     text: str
     cost: int
     hit: Hit | None = None
-    """What it shows; nothing: it shows what is in mind, or tells of memory itself."""
+    """The hit that it shows; None for working memory and for a notice."""
     group: tuple[str, str] = ("", "")
-    """What it is about, and the day where that stands over it; nothing: it stands alone."""
+    """What it is about, and the day if that is in the headline; None if it stands alone."""
 
     @classmethod
     def of(cls, hit: Hit, count: TokenCounter, *, short: bool = False) -> Self:
@@ -304,20 +304,20 @@ class _Line:
 
     @property
     def place(self) -> tuple[object, ...]:
-        """Where it stands in its group."""
+        """Its position in its group."""
         hit = self.hit
         return () if hit is None else (hit.time, hit.thread, hit.seq)
 
 
 def called(hit: Hit) -> str:
-    """Return what a context calls a hit: a message by its place, the others by their ids, a long one by its beginning."""
+    """Return the name of a hit in a context: the place of a message, the id of others, shortened if long."""
     return {"message": f"#{hit.seq}", "block": hit.record_id}.get(hit.kind) or short_id(hit.record_id)
 
 
 def _marks(hit: Hit, *, short: bool) -> dict[str, str]:
-    """Return what is to be known of a hit beside its words: nothing, where it is one's own, believed, and holds.
+    """Return the marks of a hit: none if it is the agent's own, believed, and current.
 
-    What no memory knows of yet is marked as recent. What the agent told itself in the first person is marked as its own; what
+    What no memory covers yet is marked as recent. What the agent noted in the first person is marked as its own; what
     another agent or a pack gave, as theirs; a policy, with its level.
     """
     told: dict[str, str] = {}
@@ -348,7 +348,7 @@ def _day(hit: Hit) -> str:
 
 
 def believed(trust: float, source: str, policy: SharingPolicy) -> float:
-    """Return how far something is believed that another agent gave: no further than itself, nor than its source.
+    """Return how far something from another agent is believed: no further than itself or its source.
 
     `source` is the name of an agent, or the key of a pack.
     """
@@ -356,9 +356,9 @@ def believed(trust: float, source: str, policy: SharingPolicy) -> float:
 
 
 def source_of(origin: Origin | None, reader: str | None) -> str:
-    """Return the other agent, or the pack, that alone stands behind a memory; empty: it is the reader's own, or agreed on.
+    """Return the other agent, or the pack, that a memory comes from; empty: it is the reader's own, or agreed on.
 
-    Where nothing proves from whom it is, the agent that it is said to be from counts.
+    If nothing proves its origin, the agent that it claims to be from counts.
     """
     if origin is None or reader in origin.agents:
         return ""
@@ -370,9 +370,9 @@ def source_of(origin: Origin | None, reader: str | None) -> str:
 
 
 def fair(hits: Sequence[Hit], k: int, share: float, reader: str | None) -> tuple[list[Hit], list[Hit]]:
-    """Return the best k hits of which no other source makes more than its share, and those that made way for it.
+    """Return the best k hits with no other source over its share, and the hits left out for that.
 
-    What made way is followed by the next best. What is the reader's own never makes way, nor does what stands alone.
+    The next best take their place. The reader's own hits are never left out, nor is a source's only hit.
     """
     left = [(source_of(hit.origin, reader), hit) for hit in hits]
     gone: list[Hit] = []
@@ -382,7 +382,7 @@ def fair(hits: Sequence[Hit], k: int, share: float, reader: str | None) -> tuple
 
 
 def excess(sources: Sequence[str], share: float) -> int | None:
-    """Return the place of the last thing of the source that has most over its share; nothing where none has.
+    """Return the place of the last hit of the source that exceeds its share most; None if none does.
 
     Sources come best first; an empty one is no other source.
     """

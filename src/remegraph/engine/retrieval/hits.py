@@ -89,20 +89,20 @@ class RecallInput(TypedDict):
     only: RecallFilter
     mode: RecallMode
     without: frozenset[str]
-    """Ids of messages that the caller has at hand."""
+    """Ids of messages that the caller already has."""
     budget: int
     """Tokens of the context."""
     brief: bool
-    """Whether the context says everything once, and nothing that the question says."""
+    """Whether the context says nothing twice, and nothing that the question says."""
     asked_at: datetime
     ranking: RetrievalPolicy
     """Weights beside relevance in the ranking of memories."""
     working: tuple[Chunk, ...]
-    """Working memory for the task at hand."""
+    """Working memory for the current task."""
     active: tuple[Memory, ...]
-    """Memories at hand, whatever is asked."""
+    """Memories that are active whatever is asked."""
     patience: Patience
-    """How long all its searches together wait for the index."""
+    """How long all its searches together may wait for the index."""
 
 
 class Found(TypedDict):
@@ -123,7 +123,7 @@ class Found(TypedDict):
 
 
 TRACED = "evidence"
-"""Filters for blocks and words that memories lead back to."""
+"""Filters for blocks and words that memories are traced to."""
 
 _UNSURE = "Nothing that is remembered clearly bears on what is asked; this may be about something else."
 
@@ -145,9 +145,9 @@ def passes(row: StoredMessage, state: RecallInput) -> bool:
 
 
 def vouched(trust: float, state: RecallInput) -> bool:
-    """Return whether a message or an index entry is trusted as far as is asked for, or as the agent's policy says.
+    """Return whether a message or an index entry is trusted as far as the caller or the agent's policy requires.
 
-    Where neither says anything, it must be what would need no approval as a memory.
+    If neither says anything, it must be trusted enough not to need approval as a memory.
     """
     said = (state["only"].min_trust, state["ranking"].min_trust)
     return trust >= next((least for least in said if least is not None), QUARANTINE_BELOW)
@@ -174,16 +174,16 @@ def unsearched(state: RecallInput, *, semantic: bool) -> tuple[str, ...]:
 
 
 def most_relevant(found: Iterable[Hit]) -> float:
-    """Return the highest relevance of what was found; 1 where some was found another way than by words or meaning.
+    """Return the highest relevance of what was found; 1 if something was found other than by words or meaning.
 
-    What memories lead back to is as relevant as they are.
+    The sources of memories are as relevant as the memories.
     """
     searched = (hit.relevance for hit in found if TRACED not in hit.contributions)
     return max((1.0 if each is None else each for each in searched), default=1.0)
 
 
 def notices(done: tuple[int, datetime] | None, shown: Iterable[Hit]) -> str:
-    """Return what a context says of memory itself: that a request was carried out, and that it is unsure.
+    """Return the notices of a context about memory itself: that a request was carried out, and that it is unsure.
 
     `done` says how many memories were forgotten at a person's request, and when.
     """
@@ -198,23 +198,23 @@ def notices(done: tuple[int, datetime] | None, shown: Iterable[Hit]) -> str:
 
 
 def holds(text: str, asked: Search | RecallInput) -> bool:
-    """Return whether a text holds the query to the letter, where that is asked for."""
+    """Return whether a text contains the query verbatim, if the mode asks for that."""
     mode, query = (asked.mode, asked.query) if isinstance(asked, Search) else (asked["mode"], asked["query"])
     return mode != "exact" or query.strip().casefold() in text.casefold()
 
 
 def timed(mode: RecallMode, start: datetime | None, end: datetime | None) -> bool:
-    """Return whether a time alone is asked for, whatever was said then."""
+    """Return whether only a time is asked for, whatever was said then."""
     return mode == "temporal" and (start, end) != (None, None)
 
 
 def in_order(hits: Sequence[Hit], state: RecallInput) -> Sequence[Hit]:
-    """Return hits in the order of their times, where that is asked for."""
+    """Return hits in the order of their times, if the mode asks for that."""
     return sorted(hits, key=lambda hit: (hit.time, hit.record_id)) if state["mode"] == "temporal" else hits
 
 
 def within(time: datetime, start: datetime | None, end: datetime | None) -> bool:
-    """Return whether a time lies between two others, of which each may be none."""
+    """Return whether a time lies between two others, either of which may be None."""
     return (start is None or time >= start) and (end is None or time <= end)
 
 
@@ -296,10 +296,10 @@ def message_hit(message: StoredMessage, ranked: Ranked) -> Hit:
 def still_shown(
     archive: Archive, grants: GrantBook, scope: Scope, records: Iterable[Mapping[str, str]], now: datetime
 ) -> frozenset[tuple[str, str, str]]:
-    """Return what of some records of a context a recall could show today, to the letter; see `record_parts`.
+    """Return which of some records of a context a recall could still show today, unchanged; see `record_parts`.
 
-    What was forgotten, withheld, edited, replaced or has ended since is not among it, nor what the scope may read no
-    more. `records` are as the context has them; see `shown_records`.
+    What was forgotten, withheld, edited, replaced or has ended since is left out, and so is what the scope may no
+    longer read. `records` are as the context has them; see `shown_records`.
     """
     told = list(records)
     names = {kind: [said["id"] for said in told if _KINDS.get(said["about"], "memory") == kind] for kind in _ALL}
@@ -320,7 +320,7 @@ def still_shown(
 
 
 def named(archive: Archive, grants: GrantBook, scope: Scope, name: str) -> str:
-    """Return the id of the memory that a context of this scope calls so; the name itself where that is none, or several."""
+    """Return the id of the memory that has this name in a context of this scope; the name if there is none, or several."""
     ids = archive.full_ids([name])
     if ids in {(), (name,)}:
         return name
@@ -329,7 +329,7 @@ def named(archive: Archive, grants: GrantBook, scope: Scope, name: str) -> str:
 
 
 def record_parts(record: Mapping[str, str]) -> tuple[str, str, str]:
-    """Return the parts of a record of a context: its name, its words, and whether they hold."""
+    """Return the parts of a record of a context: its name, its words, and its standing."""
     return record["id"], record["text"], next((over for over in _OVER if over in record), "current")
 
 
@@ -338,24 +338,24 @@ _OVER = ("expired", "superseded")
 
 _ALL = ("memory", "block", "message")
 _KINDS = {"block": "block", "message": "message"}
-"""Kinds of records by what a context says that they are about; of a memory that is its topic."""
+"""Kinds of records by their subject in a context; for a memory, that is its topic."""
 
 
 def _forms(hit: Hit) -> Iterator[str]:
-    """Yield what a context may say of a hit: in full or in short, disarmed or not."""
+    """Yield the texts that a context may show for a hit: in full or in short, disarmed or not."""
     for words in {hit.text, hit.summary} - {""}:
         yield words
         yield disarmed(words)
 
 
 def _line(message: StoredMessage) -> str:
-    """Return who says what, and what it asks of tools: many a request says nothing else."""
+    """Return the speaker, words and tool calls of a message: many a request consists of calls only."""
     calls = (f"{call.name}({json.dumps(call.args, ensure_ascii=False)})" for call in message.tool_calls)
     words = shown(message)
     return f"{message.speaker}: {' '.join((*([words] if words else ()), *calls))}"
 
 
 def reasons(contributions: Mapping[str, float]) -> str:
-    """Return in words what a score is made of, the most first."""
+    """Return in words what a score is made of, the largest part first."""
     parts = sorted(contributions.items(), key=lambda pair: -pair[1])
     return ", ".join(f"{name} {value:.2f}" for name, value in parts if value > 0)

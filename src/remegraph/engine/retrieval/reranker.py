@@ -1,7 +1,7 @@
-"""The last word on what comes first: a LangChain document compressor, such as a cross-encoder, looks at the best hits.
+"""The final order of the best hits, by a LangChain document compressor such as a cross-encoder.
 
 The scores stay those of the search, handed out in its order: what comes after the best is still comparable with them,
-and `contributions["reranker"]` says what each hit gained or lost. A reranker's own scores have no common measure, and
+and `contributions["reranker"]` says what each hit gained or lost. The scores of rerankers have no common scale, and
 many give none. What it leaves out comes after what it returns: it may not know all that the caller wants.
 """
 
@@ -35,9 +35,9 @@ class Rerankable(TypedDict):
 
 
 class Reranker:
-    """Puts the best memories and messages in the order of a document compressor; without it, they stay as they are.
+    """Puts the best memories and messages in the order of a document compressor; without one, the order stays.
 
-    It is shown the `first` of each kind in one call, which may take so many `seconds`.
+    It gets the `first` of each kind in one call, which may take `seconds`.
     """
 
     def __init__(self, compressor: BaseDocumentCompressor, *, first: int, seconds: float) -> None:
@@ -83,7 +83,7 @@ class Reranker:
 
 
 def _order(documents: Sequence[Document], answer: Sequence[Document]) -> list[int]:
-    """Return the places of documents as they came back, then of the others. Some come back as new ones: by their text."""
+    """Return the places of documents in the order returned, then of the others. New objects are matched by their text."""
     by_text: defaultdict[str, list[int]] = defaultdict(list)
     for place, document in enumerate(documents):
         by_text[document.page_content].append(place)
@@ -97,7 +97,7 @@ def _order(documents: Sequence[Document], answer: Sequence[Document]) -> list[in
 
 
 def _moved(hits: Sequence[Hit], order: Sequence[int]) -> list[Hit]:
-    """Return hits in this order, with the scores of the places that they come to."""
+    """Return hits in this order, with the scores of their new places."""
     moved = []
     for place, score in zip(order, (hit.score for hit in hits), strict=False):
         hit = hits[place]

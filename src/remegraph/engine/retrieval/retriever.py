@@ -2,7 +2,7 @@
 
     START -> route -> (Send) sub_agent, one per topic, in parallel -> fuse -> trace_back -> assemble -> END
     route -> borrow -> fuse                  beside them, for an agent that others let read
-    route -> fuse                            where no topic is touched, and nobody does
+    route -> fuse                            where no topic is touched, and no one lets it read
     trace_back -> rerank -> assemble         where there is a reranker
 
 No model is called and nothing is written. What was learned a moment ago is found: dirty rows are searched too.
@@ -74,13 +74,13 @@ if TYPE_CHECKING:
 __all__ = ["Retriever", "build_retriever"]
 
 _LATELY = timedelta(days=1)
-"""How long ago something was said of which an agent is told that memories may not know of it yet."""
+"""How recently something was said that is marked for the agent as possibly not in memory yet."""
 
 _WITH_WORDS = 1_000
-"""Tokens of a context from which on its best memories come with words that they stand on."""
+"""Tokens of a context from which its best memories come with words that they rest on."""
 
 _SAID, _SAID_OF_REST = 0.1, 0.5
-"""Share of a context that raw words take beside memories that a model or a person worded, and beside those that repeat some."""
+"""Share of raw words in a context, beside memories worded by a model or a person, and beside those that only repeat words."""
 
 _KINDS: Mapping[Depth, tuple[HitKind, ...]] = {
     "memories": (),
@@ -88,7 +88,7 @@ _KINDS: Mapping[Depth, tuple[HitKind, ...]] = {
     "messages": ("memory", "block", "message"),
     "summaries": (),
 }
-"""What is looked for by the same words, at each depth."""
+"""The kinds of records searched with the same words, at each depth."""
 
 _UNSEARCHED: Update = {"index": "none", "degraded": ()}
 
@@ -103,11 +103,11 @@ class _State(RecallInput, Found):
     searches: tuple[Routed, ...]
     hits: Annotated[tuple[Hit, ...], operator.add]
     failures: Annotated[tuple[str, ...], operator.add]
-    """What Sub Agents failed at."""
+    """Failures of Sub Agents."""
     entries: tuple[Hit, ...]
     """Index entries that custom Sub Agents found."""
     traced: tuple[Hit, ...]
-    """All messages that memories lead back to, best first."""
+    """All messages that memories are traced to, best first."""
 
 
 Retriever = CompiledStateGraph[_State, None, RecallInput, Found]
@@ -127,7 +127,7 @@ def build_retriever(
     """Return the retriever's graph.
 
     `agents` are custom Sub Agents by topic key or topic type; the mapping may grow later. `sharing` says how far other
-    agents are believed, and how much of an answer each may make. The reranker has the last word on what comes first.
+    agents are believed, and how much of an answer each may make. The reranker decides what comes first.
     """
     borrower = Borrower(grants, searcher, sharing)
     share = sharing.source_share
@@ -185,7 +185,7 @@ class _Steps:
     def route(self, state: _State) -> Update:
         """Load self memory and the topic index, and choose topics: those asked for, named, or found by the search."""
         partitions = self._archive.visible(state["scope"])
-        if state["depth"] == "summaries":  # what memories say is not asked for
+        if state["depth"] == "summaries":  # only raw words are wanted, not memories
             return {"partitions": partitions, "self_memories": (), "routed": (), "searches": (), **_UNSEARCHED}
         shelves = self._archive.topics(partitions)
         own = [shelf.topic for shelf in shelves if shelf.topic.type == "self"]
@@ -194,7 +194,7 @@ class _Steps:
         if state["mode"] == "associative":
             found = with_tagged(self._archive, partitions, state["question"], found)
         enough = 20 * max(self._policy.k, self._wanted(state))  # some are of topics that are not chosen
-        looked_at = None if picks(state) else enough  # what passes may come late
+        looked_at = None if picks(state) else enough  # what passes may rank low
         by_shelf = self._by_shelf(partitions, found, looked_at)
         open_to = [shelf for shelf in shelves if not state["only"].types or shelf.topic.type in state["only"].types]
         scores = {shelf: found_here[0].score for shelf, found_here in by_shelf.items() if found_here}
@@ -245,13 +245,11 @@ class _Steps:
             found, failures = agent_hits(agent, search, ask())
             if found is not None:
                 return {"hits": tuple(found), "failures": failures}
-        topic = ask(entries=False)  # the index is searched once for all topics, where it is asked for
+        topic = ask(entries=False)  # the index is searched once for all topics, if at all
         if timed(search.mode, search.time_start, search.time_end):
             hits = topic.time_aware_retrieve((search.time_start, search.time_end))
         else:
-            hits = topic.retrieve_by_query(
-                search.query, search.k, threshold=0.0
-            )  # the whole recall is held against one
+            hits = topic.retrieve_by_query(search.query, search.k, threshold=0.0)  # one limit for the whole recall
         return {"hits": hits, "failures": failures}
 
     def _agent(self, shelf: Shelf) -> RetrievalAgent | None:
@@ -275,7 +273,7 @@ class _Steps:
         }
 
     def _favoured(self, hits: Sequence[Hit], state: _State) -> Iterator[Hit]:
-        """Yield hits with what counts beside relevance: what the policy favours, use, and low priority."""
+        """Yield hits with what counts besides relevance: what the policy favours, use, and low priority."""
         counted = self._archive.reviews(state["partitions"], [hit.record_id for hit in hits]) if hits else {}
         for hit in hits:
             reviews = counted.get((hit.partition, hit.record_id), Reviews())
@@ -295,12 +293,12 @@ class _Steps:
         return blocks | self._messages(state) if state["depth"] == "messages" else blocks
 
     def rerank(self, reranker: Reranker, state: Rerankable) -> Update:
-        """Let the reranker say what comes first; it may be asked of a server."""
+        """Let the reranker decide what comes first; it may call a server."""
         self._archive.away()
         return reranker.rerank(state)
 
     def assemble(self, state: _State) -> Update:
-        """Settle which k come first and what comes along with them; write the context, within the token budget."""
+        """Settle the best k and what is returned along with them; write the context, within the token budget."""
         k, now, reader = state["k"], state["asked_at"], state["scope"].agent
         unlikely = (*state["memories"], *state["blocks"], *state["messages"])
         silent = most_relevant(unlikely) < self._policy.threshold
@@ -354,11 +352,11 @@ class _Steps:
         capped: Collection[str],
         state: _State,
     ) -> Iterator[Hit]:
-        """Yield what was found in the order in which a context has room for it.
+        """Yield what was found in the order in which it gets room in the context.
 
-        Memories that a model or a person worded take nine tenths of it: the best, in a context that is no short note each
-        with words that it stands on, then what bears less on the question. Raw words, and memories that only repeat some,
-        take the rest by halves; where most only repeat some, all of it. Index entries take what is left.
+        Memories worded by a model or a person take nine tenths of it: the best, each with words that it rests on unless
+        the context is short, then what bears less on the question. Raw words, and memories that only repeat some, take
+        half of the rest each; if most only repeat some, all of it. Index entries take what is left.
         """
         best, stood_on = shown["memories"], companions.words_of(shown["memories"], traced)
         searches = [each for each in state["searches"] if self._agent(each.search.shelf) is None]
@@ -367,7 +365,7 @@ class _Steps:
         words = 1 if state["budget"] >= _WITH_WORDS else 0
         first = [each for hit in filterfalse(verbatim, best) for each in (hit, *stood_on[hit.record_id][:words])]
         worded = [*first, *filterfalse(verbatim, more)] if written else []
-        repeated = [  # where there is no room for all of a message, the part that a memory repeats will do
+        repeated = [  # if there is no room for a whole message, the part that a memory repeats is enough
             each for hit in best if not written or verbatim(hit) for each in (hit, *stood_on[hit.record_id])
         ]
         said = in_turn(repeated, raw, _SAID_OF_REST, self._count)
@@ -392,7 +390,7 @@ class _Steps:
         )
 
     def _with_linked(self, state: _State, hits: list[Hit]) -> list[Hit]:
-        """Add what the hits bring along. Where only some may pass, or by another way, that was not asked for."""
+        """Add what comes along with the hits. With filters or another mode, that was not asked for."""
         partitions, k, only = state["partitions"], state["k"], state["only"]
         plain = not picks(state) and state["mode"] != "associative"
         if state["mode"] == "temporal":
@@ -411,7 +409,7 @@ class _Steps:
         return {shelf: [scored for scored in best if scored.record_id in ids] for shelf, ids in shelved.items()}
 
     def _read_ahead(self, partitions: Sequence[Partition], first: Sequence[Sequence[Ranked]]) -> None:
-        """Read at once what each topic is about to read: the snapshot keeps it."""
+        """Read in one query what each topic is about to read: the snapshot keeps it."""
         if len(first) > 1 and (ids := [scored.record_id for found in first for scored in found]):
             self._archive.memories(partitions, ids=ids)
 
@@ -435,7 +433,7 @@ class _Steps:
         return blocks | {"degraded": tuple(dict.fromkeys((*state["degraded"], *found.degraded)))}
 
     def _messages(self, state: _State) -> Update:
-        """Return the words that memories stand on, then what the search finds: each message once."""
+        """Return the words that memories rest on, then what the search finds: each message once."""
         partitions, memories = state["partitions"], state["memories"][: self._wanted(state)]
         traced = companions.traced_messages(self._archive, memories, partitions, lambda row: self._may_pass(row, state))
         found = self._searched_messages(state)
@@ -444,7 +442,7 @@ class _Steps:
         return {"messages": tuple(companions.traced_first(traced, found, state["k"])), "traced": tuple(traced)}
 
     def _searched_messages(self, state: _State) -> list[Hit]:
-        """Rank by words and meaning, read the best, rank them by what they say; where only some may pass, read on."""
+        """Rank by words and meaning, read the best, rank them by their text; if filters reject some, read more."""
         tokens = state["question"].tokens if state["mode"] != "semantic" else {}
         beside = _KINDS[state["depth"]]
         matches = self._archive.match(state["partitions"], "message", list(tokens), beside=beside) if tokens else ()
@@ -509,7 +507,7 @@ class _Steps:
 
 
 def _own(state: _State) -> list[Hit]:
-    """Return what an agent knows of itself, what the question found of it first, and what is in mind."""
+    """Return what an agent knows of itself, what the question found first, and working memory."""
     found = {hit.record_id: hit.score for hit in state["memories"]}
     itself = sorted(state["self_memories"], key=lambda each: (-found.get(each.memory_id, 0.0), -each.importance))
     return [memory_hit(memory, {}) for memory in (*itself, *state["active"])]

@@ -42,7 +42,7 @@ _B = 0.4
 """Length normalisation, 0 (none) to 1 (full)."""
 
 _ENOUGH_WORDS = 4
-"""So many rare words cover any question: who tells a story first names more than any answer holds."""
+"""This many rare words cover any question: someone who tells a story first names more than any answer holds."""
 
 _WIDTHS = (3, 5)
 """Odd widths of windows, in messages."""
@@ -52,7 +52,7 @@ _LONG = 100
 of language models some hundreds."""
 
 _NEAREST = 200
-"""Messages that are ranked because of what they mean, whatever their words."""
+"""Messages that are ranked for their meaning, whatever their words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class TextMatch:
     length: int
     """Tokens in the record."""
     counts: Mapping[str, int]
-    """How often it holds each of the words asked for."""
+    """How often each of the words asked for occurs in it."""
 
 
 def columns(partition: Partition, matches: Sequence[TextMatch], total: int, total_length: int) -> TextMatches:
@@ -133,7 +133,7 @@ def nearest_of(vector: Vectors, others: Vectors, few: int = 3) -> float:
 
 @dataclass(frozen=True, slots=True)
 class MessageSigns:
-    """What the words of a question, and its meaning, say of messages."""
+    """The signs of messages, by the words of a question and its meaning."""
 
     seqs: NDArray[np.int32]
     """Places of the messages, in the order of recording."""
@@ -142,18 +142,18 @@ class MessageSigns:
     long: float = 0.0
     """How far the messages of this partition are long texts rather than short turns, 0 to 1."""
     apart: float = 0.0
-    """How far the best meaning stands apart from the others, 0 to 1; see `Telling`."""
+    """How far the best meaning stands apart from the others, 0 to 1; see `CosineSpread`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CosineSpread:
-    """How much cosines can tell of one question, by how they lie over all messages that have one.
+    """How well cosines distinguish messages for one question, by their distribution over all messages that have one.
 
-    One more message is counted that has nothing to do with the question, so that few messages can tell something, too.
+    One unrelated message is added, so that this also works for few messages.
     """
 
     floor: float
-    """What any message has: the mean."""
+    """The mean: what any message has."""
     best: float
     apart: float
     """By how much of itself the best exceeds the mean, 0 to 1: little where all texts look alike to the embedder."""
@@ -162,7 +162,7 @@ class CosineSpread:
 
     @classmethod
     def of(cls, cosines: NDArray[np.float64]) -> CosineSpread:
-        """Return how much these cosines tell, which are those of all messages that are searched."""
+        """Return the spread of these cosines: those of all messages that are searched."""
         every = np.append(np.maximum(cosines, 0.0), 0.0)
         floor, best, spread = float(every.mean()), float(every.max()), float(every.std())
         expected = math.sqrt(2 * math.log(max(len(every), 3)))  # the best of so many normal values, in deviations
@@ -170,7 +170,7 @@ class CosineSpread:
         return cls(floor, best, 1 - floor / max(best, 1e-9), min(1.0, peak**2 / 2))
 
     def share(self, cosines: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return by how much cosines exceed the mean, as shares of what the best does."""
+        """Return by how much cosines exceed the mean, as shares of the best."""
         shares: NDArray[np.float64] = np.maximum(cosines - self.floor, 0.0) / max(self.best - self.floor, 1e-9)
         return shares
 
@@ -208,11 +208,11 @@ def message_signs(
     - `density`: the same by the square root of its length, as the cosine of two texts counts it.
     - `answers`: the coverage of the message before it, where that one asks, and another answers.
     - `thread`: share of its whole thread.
-    - `meaning`: by how much its meaning is nearer to the question than that of most messages, where meaning tells.
+    - `meaning`: by how much its meaning is nearer to the question than that of most messages, if meaning distinguishes.
     - `thread meaning`: that of the best message of its thread, where it stands out.
 
-    The tokens come with what each counts, or count all alike; repeats count once. `telling` is how much meaning can
-    tell: as that of the messages given does, unless given.
+    The tokens come with what each counts, or count all alike; repeats count once. `telling` is how well meaning
+    distinguishes; unless given, that of the messages given.
     """
     words = _Words.of(tokens if matches is not None else ())
     order = np.argsort(layout.threads, kind="stable")  # neighbours of a thread side by side
@@ -322,7 +322,7 @@ class _Words:
         return covered / max(float(idf.sum()), 1e-9)
 
     def idf(self, counts: NDArray[np.float64], total: int) -> NDArray[np.float64]:
-        """Return what each word counts, by how few of so many records hold it."""
+        """Return the weight of each word, by how few of the records hold it."""
         frequency = np.count_nonzero(counts, axis=0)
         idf: NDArray[np.float64] = np.log1p((total - frequency + 0.5) / (frequency + 0.5))
         return idf * self.weights

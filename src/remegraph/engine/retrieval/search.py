@@ -1,4 +1,4 @@
-"""Text and vectors together: what the Sub Agents and the retriever search with."""
+"""Search by text and vectors together, for the Sub Agents and the retriever."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ __all__ = ["Candidates", "Searcher", "Similar"]
 _log = logging.getLogger(__name__)
 
 _LOOKED_AT = 1000
-"""Memories of one topic that are looked at, the newest first."""
+"""Memories of one topic to consider, the newest first."""
 
 _CHUNK = 100
-"""Text matches that are loaded where they may lie elsewhere."""
+"""Text matches to load if they may belong elsewhere."""
 
 _EACH = 5
-"""Memories that are looked for by the meaning of one message."""
+"""Memories to search by the meaning of one message."""
 
 _TURNS = (3, 2, 1, 1)
-"""Memories in a turn that words, meaning, slots and age put forward. Of 67 memories of four long talks that something
+"""Memories proposed in each round by words, meaning, slots and age. Of 67 memories of four long talks that something
 said later changes, 48 are among the first 1,000 tokens so, 61 among 2,000, and all among 4,000."""
 
 _BESIDE = 6
@@ -59,10 +59,10 @@ _STATED: tuple[Layer, ...] = ("episodic", "long_term")
 """The layers of what is compared with statements: they neither strengthen nor rewrite a skill."""
 
 _HASTE = 0.1
-"""Seconds that a write waits for the index, where it looks for what is like it."""
+"""Seconds that a write waits for the index when it searches for similar memories."""
 
 _QUERIES = 16
-"""Queries whose vectors are kept: one recall searches memories, index entries and messages."""
+"""Queries whose vectors are cached: one recall searches memories, index entries and messages."""
 
 _TEXT_WEIGHT = {True: 0.6, False: 0.85}
 """Share of text in a score, where the embedder knows meaning and where it only knows shared words."""
@@ -101,7 +101,7 @@ class Searcher:
         self._at_large = lru_cache(_QUERIES)(self._nearest_at_large)
 
     def session(self) -> AbstractContextManager[None]:
-        """Let all searches meanwhile see one snapshot; see `Archive.session`."""
+        """Let all searches in this context see one snapshot; see `Archive.session`."""
         return self._archive.session()
 
     @property
@@ -110,12 +110,12 @@ class Searcher:
         return self._embedder.semantic
 
     def _embedded(self, query: str) -> Vectors:
-        self._asked(language_of(query))  # once, while the ledger is let go of anyway
+        self._asked(language_of(query))  # once, while no ledger session is open
         vector: Vectors = self._embed([query])[0]
         return vector
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
-        if self._embedder.semantic:  # it may be asked of a server
+        if self._embedder.semantic:  # the embedder may call a server
             self._archive.away()
         return self._embedder.embed(texts)
 
@@ -123,7 +123,7 @@ class Searcher:
         return self._embed(at_large(language))
 
     def meant(self, query: str, partitions: Sequence[Partition]) -> Mapping[Partition, Meant]:
-        """Return how near the meaning of the messages of these partitions is to a query's; nothing where none can tell."""
+        """Return how near the messages of these partitions are in meaning to a query; empty without vectors."""
         if not self.semantic:
             return {}
         try:
@@ -139,7 +139,7 @@ class Searcher:
         meant: Mapping[Partition, Meant],
         messages: Sequence[StoredMessage],
     ) -> dict[tuple[Partition, str], Signs]:
-        """Return what speaks for it that messages bear on a question."""
+        """Return the signs that messages bear on a question."""
         seqs = [message.seq for message in messages]
         held = {matches.partition: coverage(matches, question.weighted_tokens, seqs) for matches in matched}
         at_large = self._at_large(question.text) if meant else 0.0
@@ -152,7 +152,7 @@ class Searcher:
         return found
 
     def _nearest_at_large(self, query: str) -> float:
-        """Return how near a query comes to questions that have nothing to do with what is remembered."""
+        """Return how near a query is to questions unrelated to anything remembered."""
         return nearest_of(self._vector(query), self._asked(language_of(query)))
 
     def search(
@@ -198,7 +198,7 @@ class Searcher:
                 place = near.partition, near.record_id
                 found.setdefault(place, {})["dense"] = (1 - weight) * max(0.0, near.similarity)
                 nearer[place] = near.similarity - at_large
-        least = min(nearer.values(), default=None)  # what is farther off was not named
+        least = min(nearer.values(), default=None)  # anything less similar was not named
         scored: list[Ranked] = []
         for place, parts in found.items():
             covers, known = held.get(place[0], ({}, 0.0))
@@ -208,7 +208,7 @@ class Searcher:
         return Candidates(tuple(scored), index, degraded)
 
     def alike(self, partition: Partition, text: str, limit: int) -> tuple[tuple[Alike, ...], tuple[str, ...]]:
-        """Return the live memories of a partition most like a text, with their similarity; and what could not be used.
+        """Return the live memories of a partition most like a text, with their similarity; and what was unavailable.
 
         At most `limit` are looked at, by words and by vectors each.
         """
@@ -282,14 +282,14 @@ class Searcher:
         return tuple(by_id[name] for name in dict.fromkeys(ids) if name in by_id)[:limit]
 
     def itself(self, scope: Scope) -> tuple[Memory, ...]:
-        """Return what an agent knows of itself, the most important first."""
+        """Return what an agent knows of itself, most important first."""
         found = self._archive.memories(self._archive.visible(scope), topics=[self_topic()], statuses=sorted(LIVE))
         return tuple(sorted(found, key=lambda memory: -memory.importance)[:_MOST_OF_ITSELF])
 
     def _worded(self, partition: Partition, messages: Sequence[Message]) -> list[str]:
-        """Return the live memories of a partition that share words with these messages: the likest of each, in turn.
+        """Return the live memories of a partition that share words with these messages: the most similar for each, in turn.
 
-        What one message is about would be lost among the many words of the others.
+        The subject of one message would be lost among the many words of the others.
         """
         ranked = self._ranked(partition, [message.text for message in messages])
         turns = (sorted(each for each in turn if each is not None) for turn in zip_longest(*ranked))
@@ -346,7 +346,7 @@ class Searcher:
             if slots
             else ()
         ):
-            if not memory.slot_many and memory.valid_to is None:  # what is over holds no slot any more
+            if not memory.slot_many and memory.valid_to is None:  # what has ended no longer holds a slot
                 by_slot.setdefault(memory.canonical_topic, {})[memory.memory_id] = memory
         crowds = [tuple(sorted(crowd.values(), key=_age)) for crowd in by_slot.values()]
         return [crowd for crowd in crowds if len(crowd) > 1 and not all(memory.firm for memory in crowd)]
@@ -364,7 +364,7 @@ def _cost(memory: Memory) -> int:
 
 
 def _age(memory: Memory) -> tuple[str, str]:
-    """Order by when a memory was first said: whatever is learned later comes after it, and a cached prompt holds."""
+    """Order by when a memory was first said, so that later ones come after it, and a cached prompt stays valid."""
     return (memory.block_ids[0] if memory.block_ids else f"{memory.said_at:%Y%m%d}", memory.memory_id)
 
 

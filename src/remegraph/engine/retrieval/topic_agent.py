@@ -47,12 +47,12 @@ __all__ = ["Borrower", "TopicAgent", "agent_hits", "as_asked", "look_back"]
 
 
 def look_back(archive: Archive, shelf: Shelf, query: str, only: RecallFilter, *, worded: bool = True) -> list[Hit]:
-    """Return the memories of a topic that pass a filter and hold a word of the query, whatever became of them since.
+    """Return the memories of a topic that pass a filter and hold a word of the query, whatever their status now.
 
     They are read from the ledger and ranked by words: the indexes hold live memories only. `worded` says whether they
     must hold a word of it.
     """
-    statuses = sorted(only.wanted) if only.known_at is None else None  # its status of then decides
+    statuses = sorted(only.wanted) if only.known_at is None else None  # its status at that time decides
     heads = archive.memories([shelf.partition], topics=[shelf.topic], statuses=statuses)
     return as_asked(heads, lambda head: archive.versions([head.partition], head.memory_id), query, only, worded=worded)
 
@@ -80,7 +80,7 @@ def as_asked(
 
 
 def _as_of(heads: Sequence[Memory], versions: Callable[[Memory], Sequence[Memory]], time: datetime) -> Iterator[Memory]:
-    """Yield the versions that were the newest ones then."""
+    """Yield the versions that were current then."""
     for head in heads:
         if head.recorded_at <= time:
             yield head
@@ -101,7 +101,7 @@ def _scores(memories: Sequence[Memory], tokens: Sequence[str]) -> dict[str, floa
 
 _INSTANT = timedelta(microseconds=1)
 _MOMENT = timedelta(minutes=1)
-"""A question about so short a time is about what was going on then."""
+"""A question about a time this short is about what was going on then."""
 
 
 class TopicAgent:
@@ -110,8 +110,8 @@ class TopicAgent:
     Args:
         archive: The ledger.
         searcher: Searches memories and index entries.
-        search: What is asked, and within which bounds; nothing passes them.
-        now: What "last week" is taken from.
+        search: What is asked, and its limits, which nothing exceeds.
+        now: The time that "last week" refers to.
         candidates: What was found of the topic for the query already, best first.
         entries: Whether index entries are read, too.
     """
@@ -186,25 +186,25 @@ class TopicAgent:
         return tuple(message for message in found if not message.hidden)
 
     async def amemories(self, limit: int | None = None) -> tuple[Hit, ...]:
-        """Return the same as `memories`, without waiting in the event loop."""
+        """Do the same as `memories`, without blocking the event loop."""
         return await asyncio.to_thread(self.memories, limit)
 
     async def aretrieve_by_query(self, query: str, limit_size: int = 50, threshold: float = 0.5) -> tuple[Hit, ...]:
-        """Return the same as `retrieve_by_query`, without waiting in the event loop."""
+        """Do the same as `retrieve_by_query`, without blocking the event loop."""
         return await asyncio.to_thread(self.retrieve_by_query, query, limit_size, threshold)
 
     async def atime_aware_retrieve(self, time: AskedTime) -> tuple[Hit, ...]:
-        """Return the same as `time_aware_retrieve`, without waiting in the event loop."""
+        """Do the same as `time_aware_retrieve`, without blocking the event loop."""
         return await asyncio.to_thread(self.time_aware_retrieve, time)
 
     async def aretrieve_block(self, block_id: str) -> tuple[StoredMessage, ...]:
-        """Return the same as `retrieve_block`, without waiting in the event loop."""
+        """Do the same as `retrieve_block`, without blocking the event loop."""
         return await asyncio.to_thread(self.retrieve_block, block_id)
 
     def vouched(self, found: Iterable[object]) -> tuple[list[Hit], int]:
-        """Return those of some hits that are of this topic and may be returned, as the ledger has them; how many are not.
+        """Return the hits of this topic that may be returned, as the ledger has them, and the number of the others.
 
-        Of what a host's own agent returned, no more is looked at than a search would yield.
+        Of what a host's own agent returned, only as many are checked as a search would yield.
         """
         hits = list(islice(found, self._search.k * OVERFETCH))
         scored = [hit for hit in hits if isinstance(hit, Hit) and math.isfinite(hit.score)]
@@ -223,7 +223,7 @@ class TopicAgent:
     # ------------------------------------------------------------------------------------------- by query
 
     def _memories(self, query: str, limit: int, threshold: float) -> list[Hit]:
-        """Read the best candidates; where a time or a filter is asked for, read on."""
+        """Read the best candidates; with a time or a filter, read more."""
         if self._search.only.looks_back:
             return [hit for hit in self._looked_back(query) if _bears(hit, threshold)]
         candidates = [each for each in self._found(query, limit) if _bears(each, threshold)]
@@ -237,7 +237,7 @@ class TopicAgent:
         return hits
 
     def _found(self, query: str, limit: int) -> Sequence[Ranked]:
-        """Return what of the topic's memories the search finds, best first: once for the query that all topics are asked."""
+        """Return the topic's memories that the search finds, best first: one search for the query that all topics get."""
         if self._candidates is not None and query == self._search.query:
             return self._candidates
         found = self._searched("memory", query, limit)
@@ -331,20 +331,20 @@ class TopicAgent:
 
 
 def _sure(contributions: Mapping[str, float]) -> tuple[Mapping[str, float], float]:
-    """Return what a host's own agent says of a hit: how surely it bears on the question is its score."""
+    """Return the contributions of a hit of a host's own agent, and their sum as its relevance."""
     return contributions, min(1.0, sum(contributions.values()))
 
 
 def _bears(found: Hit | Ranked, threshold: float) -> bool:
-    """Return whether something surely enough bears on the question; of what was not searched for, its score counts."""
+    """Return whether a hit is relevant enough; if it was not searched for, its score counts."""
     relevance = min(1.0, found.score) if found.relevance is None else found.relevance
     return threshold <= 0 or relevance >= threshold
 
 
 def agent_hits(agent: RetrievalAgent, search: Search, topic: TopicAgent) -> tuple[list[Hit] | None, tuple[str, ...]]:
-    """Return what a host's own agent finds, as far as it may be returned, and what is to be reported of it.
+    """Return what a host's own agent finds and may return, and what to report about it.
 
-    Where it fails, it finds nothing at all: the topic is to be searched without it.
+    If it fails, it finds nothing: the topic is then searched without it.
     """
     name = f"sub agent of {search.shelf.topic.key}"
     try:
@@ -372,7 +372,7 @@ def _scored(hit: Hit, parts: dict[str, float]) -> Hit:
 
 
 def _plain_score(hit: Hit) -> dict[str, float]:
-    """Return what an agent says that a score is made of; where that is not its sum, or beyond 0 to 1, the score alone."""
+    """Return an agent's parts of a score; the score alone if they do not add up to it, or are not within 0 to 1."""
     parts = hit.contributions
     if 0 <= hit.score <= 1 and math.isclose(sum(parts.values()), hit.score, abs_tol=1e-6):
         return dict(parts)
@@ -380,7 +380,7 @@ def _plain_score(hit: Hit) -> dict[str, float]:
 
 
 class Borrower:
-    """Finds what grants let through. Which memories those are, the ledger decides at each read."""
+    """Finds what grants allow. The ledger decides at each read which memories those are."""
 
     def __init__(self, book: GrantBook, searcher: Searcher, policy: SharingPolicy) -> None:
         self._book = book
@@ -411,7 +411,7 @@ class Borrower:
         return [hit for hit in hits if _in_reach(hit, asked)]
 
     def _searched(self, asked: RecallInput, opened: Mapping[Partition, Sequence[str]], wanted: int) -> list[Hit]:
-        """Read the best candidates; where few of them pass, read on."""
+        """Read the best candidates; if few of them pass, read more."""
         scope, words = asked["scope"], asked["mode"] != "semantic"
         ids = [memory_id for some in opened.values() for memory_id in some]
         looked_at = wanted * OVERFETCH
@@ -437,7 +437,7 @@ class Borrower:
 
 
 def _in_reach(hit: Hit, asked: RecallInput) -> bool:
-    """Return whether a hit is of the topics, the time and the letter asked for."""
+    """Return whether a hit matches the topics, the time and the exact words asked for."""
     keys = None if asked["topics"] is None else {key.casefold() for key in asked["topics"]}
     return (
         (keys is None or hit.topic.casefold() in keys)
@@ -447,6 +447,6 @@ def _in_reach(hit: Hit, asked: RecallInput) -> bool:
 
 
 def _as_theirs(hit: Hit) -> Hit:
-    """Return a hit as another agent's own: it does not bind the reader, nor speak in the reader's voice."""
+    """Return a hit as another agent's: it does not bind the reader, or speak in the reader's voice."""
     origin = Origin(via="granted", agents=(hit.partition.agent or "",), at=hit.time)
     return hit.model_copy(update={"origin": origin, "enforcement": None, "perspective": "third-person"})
