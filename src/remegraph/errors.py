@@ -148,7 +148,7 @@ class PackError(InputError):
         what: What is wrong with it, as one sentence.
     """
 
-    cure = "Ask whoever gave it to you for it again, and check its origin."
+    cure = "Get it again from where you have it, and check its origin."
 
     def __init__(self, reason: str, what: str, cure: str | None = None) -> None:
         super().__init__(what, cure)

@@ -142,8 +142,8 @@ def holder(directory: Path) -> int | None:
         locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
     except OSError:
         return None
-    told = (line.split() for line in locks)
-    found = (int(each[4]) for each in told if each[1] == "FLOCK" and each[5].endswith(f":{file}"))
+    held = (line.split() for line in locks)
+    found = (int(each[4]) for each in held if each[1] == "FLOCK" and each[5].endswith(f":{file}"))
     return next(found, None)
 
 
@@ -256,20 +256,20 @@ def _clear(draft: Path) -> None:
 def worker_name() -> str:
     """Return a new name for a worker of this process."""
     place = _place()
-    mark = f"{place}-{_told_of(os.getpid())[0]}" if place else ""
+    mark = f"{place}-{_stat_of(os.getpid())[0]}" if place else ""
     return f"{platform.node()}/{os.getpid()}/{mark}/{uuid4().hex}"
 
 
 def lives(worker: str) -> bool | None:
     """Return whether the process of a worker lives; nothing where that is not certain from here."""
-    machine, _, told = worker.partition("/")
-    process, _, rest = told.partition("/")
+    machine, _, name = worker.partition("/")
+    process, _, rest = name.partition("/")
     place, _, began = rest.partition("/")[0].partition("-")
     if machine != platform.node() or not began or place != _place():
         return None
     try:
         os.kill(int(process), 0)
-        now, state = _told_of(int(process))
+        now, state = _stat_of(int(process))
         return now == int(began) and state not in _OVER
     except ProcessLookupError:
         return False
@@ -291,8 +291,8 @@ def _place() -> str:
         return ""
 
 
-def _told_of(process: int) -> tuple[int, str]:
+def _stat_of(process: int) -> tuple[int, str]:
     """Return when a process began, and its state."""
-    told = (_PROC / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
-    fields = told.rpartition(")")[2].split()
+    stat = (_PROC / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
+    fields = stat.rpartition(")")[2].split()
     return int(fields[_BEGAN]), fields[0]

@@ -499,7 +499,7 @@ Deliver = Callable[[str, int], datetime | None]
 
 
 class Call(NamedTuple):
-    """A job that is enqueued, as whoever brings work is told of it."""
+    """A job that is enqueued, as a courier hears of it."""
 
     kind: str
     job_id: int

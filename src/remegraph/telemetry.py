@@ -268,7 +268,7 @@ class _OpenTelemetry(Telemetry):
             self._watched[id(watched)] = watched
 
         def leave() -> None:
-            with self._lock:  # whoever reads them now is let finish
+            with self._lock:  # a reader of them finishes first
                 del self._watched[id(watched)]
 
         return leave

@@ -75,7 +75,7 @@ def test_erase_asks_first_then_shows_what_went_and_what_is_not_covered(run: Run,
     assert shown.exit_code == 0, shown.output
     assert "Erased; 0 left." in shown.output
     assert "Not covered: backups" in shown.output
-    assert "The files were written anew" in shown.output
+    assert "The files were rewritten" in shown.output
     assert "Lisbon" not in run("memory", "messages", "--user", "ann").output
     again = run("admin", "erase", "--user", "ann", "--person", "--yes", "--json")
     assert again.exit_code == 1
@@ -104,7 +104,7 @@ def test_an_erasure_says_whether_tables_were_written_anew_and_a_later_command_do
     assert (told["complete"], told["rewritten"]) == (True, False)
     assert "--resume --full" in told["not_rewritten"]
     shown = run("admin", "erase", "--resume", "--full")
-    assert (shown.exit_code, "The files were written anew" in shown.output) == (0, True)
+    assert (shown.exit_code, "The files were rewritten" in shown.output) == (0, True)
     assert json.loads(run("admin", "erase", "--resume", "--full", "--json").stdout) == []
 
 

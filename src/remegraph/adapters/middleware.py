@@ -18,7 +18,7 @@ from langgraph.types import Command
 from remegraph.adapters.conversation_memory import ConversationMemory, moment
 from remegraph.adapters.notes import Note, Turn, inject, newest_words
 from remegraph.adapters.scopes import MemoryMode, ScopeSource, memory_mode, resolve_scope, thread_of, usual_mode
-from remegraph.adapters.tool_handler import ToolCallHeard, heard
+from remegraph.adapters.tool_handler import ObservedCall, observed
 from remegraph.adapters.tools import memory_tools
 from remegraph.kit import MemoryKit
 from remegraph.models import Scope
@@ -125,7 +125,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         call = self._call(request)
         if call is None:
             return handler(request)
-        with heard(self._kit, call):
+        with observed(self._kit, call):
             call.output = output = handler(request)
         return output
 
@@ -137,7 +137,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         call = self._call(request)
         if call is None:
             return await handler(request)
-        with heard(self._kit, call):
+        with observed(self._kit, call):
             call.output = output = await handler(request)
         return output
 
@@ -149,7 +149,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         """Capture what was said, and note what it drew on."""
         await self._memory.acapture(**self._ended(state))
 
-    def _call(self, request: ToolCallRequest) -> ToolCallHeard | None:
+    def _call(self, request: ToolCallRequest) -> ObservedCall | None:
         """Return the call, if it is to be heard."""
         scope = resolve_scope(self._scope, runtime=request.runtime, config=request.runtime.config)
         settings = self._kit.settings
@@ -157,7 +157,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         if mode != "on" or not settings.tools.heard or not settings.for_agent(scope.agent).enabled:
             return None
         asked = request.tool_call
-        return ToolCallHeard(scope, asked["name"], asked["args"], asked["id"] or "")
+        return ObservedCall(scope, asked["name"], asked["args"], asked["id"] or "")
 
     def _update(self, state: Mapping[str, Any], due: Collection[str]) -> dict[str, Any]:
         """Return what is kept in mind of a run that begins."""

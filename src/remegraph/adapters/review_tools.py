@@ -41,7 +41,7 @@ class _HistoryTools(ScopedTools):
     """What the tools do; models read the docstrings."""
 
     def explain(self, memory_id: MemoryId, runtime: ToolRuntime[Any, Any] = NO_RUNTIME) -> Answer:
-        """Say of one memory how sure and how alive it is, when it will be forgotten, and everything that befell it."""
+        """Say of one memory how sure and how alive it is, when it will be forgotten, and its history."""
         with answered():
             found = self._kit.explain(memory_id, scope=self._who(runtime))
         return reply("explain_memory", _explained(found), runtime, [memory_id])

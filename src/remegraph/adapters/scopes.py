@@ -247,5 +247,5 @@ def _scope(fields: dict[str, object]) -> Scope:
         first = error.errors(include_url=False)[0]
         field = str(first["loc"][0])
         raise ScopeError(
-            f"The {field} of this run, {fields[field]!r}, names nobody: {first['msg']}.", "Give text, free of NUL."
+            f"The {field} of this run, {fields[field]!r}, names no one: {first['msg']}.", "Give text, free of NUL."
         ) from error

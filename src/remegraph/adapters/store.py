@@ -199,7 +199,7 @@ class MemoryStore(BaseStore):
     its writes are made together, or none of them.
 
     Args:
-        kit: The kit; whoever opened it closes it. Its embedder embeds items.
+        kit: The kit; its opener closes it. Its embedder embeds items.
         scope: Whose items; those of other scopes are out of reach, whatever the namespace.
         index: What items are found by, unless `put` says otherwise: JSON paths into the value, as `fields` of
             LangGraph's `IndexConfig`; the whole value unless given; False: no search by query.
@@ -231,7 +231,7 @@ class MemoryStore(BaseStore):
 
         Raises:
             InvalidNamespaceError: A label is empty, no text, or holds a period or NUL. Nothing was written.
-            InputError: A value is no JSON, or a filter, a limit or a time to live cannot be used. Likewise.
+            InputError: A value is no JSON, or a filter, a limit or a time to live cannot be used, in the same way.
         """
         asked = list(ops)
         changes: dict[tuple[tuple[str, ...], str], ItemChange] = {}

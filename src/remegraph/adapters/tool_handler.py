@@ -20,7 +20,7 @@ from remegraph.adapters.scopes import MemoryMode, ScopeSource, check_surface, me
 from remegraph.kit import MemoryKit
 from remegraph.models import Scope
 
-__all__ = ["ToolCallHeard", "ToolMemoryHandler", "heard"]
+__all__ = ["ObservedCall", "ToolMemoryHandler", "observed"]
 
 _UNDER_WAY = 1000
 """Calls that are remembered until they end; of those that never do, as when a run is cancelled, the oldest go."""
@@ -30,7 +30,7 @@ _TOKENS = {"input_tokens": ("input_tokens", "prompt_tokens"), "output_tokens": (
 
 
 @dataclass(slots=True)
-class ToolCallHeard:
+class ObservedCall:
     """A call under way."""
 
     scope: Scope
@@ -61,8 +61,8 @@ class ToolCallHeard:
 
 
 @contextmanager
-def heard(kit: MemoryKit, call: ToolCallHeard) -> Iterator[ToolCallHeard]:
-    """Hear a call: its output is to be set inside. What it raises passes; a call that waits for a person is not over."""
+def observed(kit: MemoryKit, call: ObservedCall) -> Iterator[ObservedCall]:
+    """Observe a call: its output is to be set inside. What it raises passes; a call that waits for a person is not over."""
     try:
         yield call
     except GraphBubbleUp:
@@ -93,7 +93,7 @@ class ToolMemoryHandler(BaseCallbackHandler):
         self._scope = scope
         self._usual = usual_mode(memory)
         self._lock = threading.Lock()
-        self._calls: dict[UUID, ToolCallHeard] = {}
+        self._calls: dict[UUID, ObservedCall] = {}
 
     @property
     def ignore_llm(self) -> bool:
@@ -121,7 +121,7 @@ class ToolMemoryHandler(BaseCallbackHandler):
                 return
             tool = str((serialized or {}).get("name") or kwargs.get("name") or "")
             call_id = str(kwargs.get("tool_call_id") or run_id)
-            call = ToolCallHeard(scope, tool, input_str if inputs is None else inputs, call_id)
+            call = ObservedCall(scope, tool, input_str if inputs is None else inputs, call_id)
             with self._lock:
                 self._calls[run_id] = call
                 if len(self._calls) > _UNDER_WAY:

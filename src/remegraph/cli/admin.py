@@ -153,7 +153,7 @@ def erase(
 ) -> None:
     """Erase a person, a tenant, a thread, messages or memories for good, from every place, and show the receipt.
 
-    Exit code 1 where anything is left, or, with `--full`, where tables were not written anew. Backups, packs and the host's own
+    Exit code 1 where anything is left, or, with `--full`, where tables were not rewritten. Backups, packs and the host's own
     records are not reached: the receipt says so.
     """
     if not (resume or yes):
@@ -497,8 +497,8 @@ def _receipt(receipt: models.Erasure) -> Views:
             lambda each: (each.place.replace("_", " "), each.removed, each.left),
             whole=True,
         ),
-        *lines([] if receipt.rewritten else [f"The files were not all written anew. {receipt.not_rewritten}"]),
-        *lines(["The files were written anew."] if receipt.rewritten else [], "dim"),
+        *lines([] if receipt.rewritten else [f"Not all files were rewritten. {receipt.not_rewritten}"]),
+        *lines(["The files were rewritten."] if receipt.rewritten else [], "dim"),
         *lines([kept, *(f"Not covered: {each}." for each in receipt.not_covered)], "dim"),
         number,
     )

@@ -161,7 +161,7 @@ app = _empty()
 
 
 def _later() -> None:
-    """Stand for a command in the help of the program."""
+    """Represent a command in the help of the program."""
 
 
 for _name, _each in _COMMANDS.items():

@@ -32,7 +32,7 @@ def health(
     """Say within seconds whether the ledger is ready, whether the index answers, and how much work waits.
 
     Exit code 1 where the ledger does not answer or has another schema, where work is overdue, or with `--worker` where none
-    lives. An index that does not answer is told, and no failure: SQL is searched meanwhile.
+    lives. An index that does not answer is reported, and is no failure: SQL is searched meanwhile.
     """
     settings = Settings.from_env()
     settings = settings if session.home is None else settings.evolve(home=session.home)

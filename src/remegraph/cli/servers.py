@@ -35,7 +35,7 @@ def inspect(
 ) -> None:
     """Look at the memory in a browser: topics, sources, forgetting, recall, what waits. Ctrl-C ends it.
 
-    It listens on this machine only, and lets in whoever opens the printed address first. It shows what the given user,
+    It listens on this machine only, and lets in the first browser that opens the printed address. It shows what the given user,
     agent and project may see, and changes nothing unless --write is given.
     """
     try:
@@ -102,7 +102,7 @@ def mcp(
     if tokens is not None or name:
         raise typer.BadParameter("--tokens and --name are for --http.")
     server = protocol.memory_server(session.kit(create=True), scope, rights=rights, language=language)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever waits for a line cannot be interrupted, only ended
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread that waits for a line cannot be interrupted, only ended
     asyncio.run(protocol.serve_stdio(server))
 
 

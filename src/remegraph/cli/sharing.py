@@ -217,9 +217,7 @@ def build(
     include: Annotated[list[str] | None, Option("--include", help="Also quarantined or proposed memories.")] = None,
     pack_id: Annotated[str, Option("--id", help="Its id. Unless given: made of its content.")] = "",
     domain: Annotated[list[str] | None, Option("--domain", help="A field that it is for.")] = None,
-    activate: Annotated[
-        list[str] | None, Option("--activate", help="Id or tag of items that shall stand ready.")
-    ] = None,
+    activate: Annotated[list[str] | None, Option("--activate", help="Id or tag of items to keep ready.")] = None,
     desensitize: Annotated[
         bool, Option("--desensitize", help="Take personal data, secrets and names out of a preset.")
     ] = False,
@@ -296,7 +294,7 @@ def install(
     require_signature: _Signed = False,
     activate: Annotated[
         list[str] | None,
-        Option("--activate", help="Id or tag of items that shall stand ready; 'manifest': as the pack says."),
+        Option("--activate", help="Id or tag of items to keep ready; 'manifest': as the pack says."),
     ] = None,
 ) -> None:
     """Take a pack in: all of it, or nothing. The same pack again changes nothing."""

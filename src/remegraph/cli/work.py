@@ -188,8 +188,8 @@ def reread(
 ) -> None:
     """Have the model read again what was read without one, the newest first.
 
-    What it makes of a block takes the place of what was made without it, unless somebody stated or changed that, or other
-    blocks bear it out. It goes on where the last run stopped.
+    What it makes of a block takes the place of what was made without it, unless a person stated or changed that, or other
+    blocks support it. It goes on where the last run stopped.
     """
     budget = None if tokens is None else Budget(max_tokens=tokens)
     kit = session.kit(model)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from remegraph.engine.frame import shows_recalled
 from remegraph.errors import ConflictError, ConsensusError, InputError, NotFoundError
 from remegraph.governance.versions import ends
-from remegraph.ledger.permissions import WITNESSES, borne_out, doubt, is_shared, says, standing
+from remegraph.ledger.permissions import WITNESSES, borne_out, doubt, is_shared, standing, substance
 from remegraph.models import (
     ChangeSet,
     Endorsement,
@@ -178,7 +178,7 @@ class Consensus:
         refused = {memory.memory_id: memory for memory, _ in self.archive.forgotten([home])}
         for each in self.proposals():
             told = refused.get(each.proposal_id, each.memory)
-            if each.memory.partition != home or says(told) != says(source):
+            if each.memory.partition != home or substance(told) != substance(source):
                 continue
             if each.state == "open":
                 raise InputError(
@@ -206,7 +206,7 @@ class Consensus:
         if head.version == expected:
             return False
         read = [each for each in self.archive.versions([head.partition], head.memory_id) if each.version == expected]
-        return not read or says(read[0]) != says(head)
+        return not read or substance(read[0]) != substance(head)
 
     def _check_open(self, proposal: Proposal) -> None:
         if proposal.state == "stale":
@@ -347,4 +347,4 @@ def state_of(memory: Memory, endorsements: Iterable[Endorsement], source: Memory
         return "rejected"
     if memory.status != "proposed":
         return "agreed"
-    return "open" if source is not None and source.live and says(source) == says(memory) else "stale"
+    return "open" if source is not None and source.live and substance(source) == substance(memory) else "stale"

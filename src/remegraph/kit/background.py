@@ -37,7 +37,7 @@ _GRACE = 0.5
 
 
 def at_once(settings: Settings) -> int:
-    """Return how many jobs a process does at once, unless it is told otherwise.
+    """Return how many jobs a process does at once, unless it is given another number.
 
     Where users are a team, all write into one memory, and each writer must see what the others wrote: one after the other.
     """
@@ -47,7 +47,7 @@ def at_once(settings: Settings) -> int:
 class Runner:
     """Works off the queue as it fills, several jobs at once. Starts with the first `wake`.
 
-    One thread at a time looks for work. Whoever finds a job leaves the look-out to the next thread, which is started if
+    One thread at a time looks for work. The one that finds a job leaves the look-out to the next thread, which is started if
     all others are at work: so an idle kit asks the queue once, however many jobs it may do at once.
 
     Args:
@@ -107,7 +107,7 @@ class Runner:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Have it stand aside after the blocks at hand; it goes on afterwards."""
+        """Pause it after the current blocks; it goes on afterwards."""
         with self._change:
             self._asides += 1
         try:
@@ -162,7 +162,7 @@ class Runner:
                     job = worker.claim(asleep=False)
                     self._health.over()
                     seconds = None if job else self._until_due(worker)
-                except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and the thread must live on
+                except Exception as error:  # noqa: BLE001 - the boundary: no caller is above, and the thread must live on
                     self._spare(error)
                     seconds = self._poll
                 finally:
@@ -180,7 +180,7 @@ class Runner:
             worker.do(job, self._stopped)
         except CancelledError:
             pass  # it is given back
-        except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and the thread must live on
+        except Exception as error:  # noqa: BLE001 - the boundary: no caller is above, and the thread must live on
             self._spare(error)
             failed = True
         finally:
@@ -271,11 +271,11 @@ def serve(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurren
         duties: What to do, by kind of job.
         health: Told what fails.
         concurrency: How many jobs at once.
-        stop: Set by whoever wants it to end.
+        stop: Set it to end the work.
 
     Raises:
         SchemaTooNewError: A newer release has changed the schema meanwhile: this one can do nothing more.
-        SchemaTooOldError: An earlier ledger was brought back meanwhile, likewise.
+        SchemaTooOldError: An earlier ledger was brought back meanwhile.
     """
     parts.archive.database.check_writable()
     misfit: list[SetupError] = []
@@ -351,7 +351,7 @@ def _keep_index(parts: Parts, health: Health, stop: Event, misfit: list[SetupErr
             misfit.append(error)
             stop.set()
             return
-        except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and it must go on
+        except Exception as error:  # noqa: BLE001 - the boundary: no caller is above, and it must go on
             health.note("background", error)
             if stop.wait(_KEEP):
                 return
@@ -405,7 +405,7 @@ def _listen(
             with suppress(CancelledError):
                 job = worker.claim_one(kind, job_id)
                 report = job and worker.do(job, stopped)
-        except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and the job keeps the reason
+        except Exception as error:  # noqa: BLE001 - the boundary: no caller is above, and the job keeps the reason
             health.note("background", error)
             _settle(worker, stop, policy.poll)
         due = parts.jobs.next_due(kind, job_id)
@@ -458,7 +458,7 @@ class Reindexing:
             self._projection.reindex(self._embedder, progress=self._go_on)
         except CancelledError:
             return
-        except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and the embedder may be a host's own
+        except Exception as error:  # noqa: BLE001 - the boundary: no caller is above, and the embedder may be a host's own
             self._health.note("background", error)
 
     def _go_on(self, _done: int, _total: int) -> None:

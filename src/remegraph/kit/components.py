@@ -318,7 +318,7 @@ def open_parts(
 def _without_ledger(home: Path) -> SetupError:
     return SetupError(
         f"The ledger of {home} holds nothing, though the index beside it was made of one.",
-        f"Bring it back from a backup. If it is meant to be a new one, move {home / INDEX} away: it is made anew.",
+        f"Bring it back from a backup. If it is meant to be a new one, move {home / INDEX} away: it is rebuilt.",
     )
 
 

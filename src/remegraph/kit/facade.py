@@ -189,7 +189,7 @@ class Context:
         Thread(target=self.write_noted, name="remegraph-notes", daemon=True).start()
 
     def forget_sensed(self) -> None:
-        """Let go of all that was sensed or is kept in mind: whose it was cannot be told."""
+        """Drop everything that was sensed or is kept in mind: it cannot be known whose it was."""
         self.sensory.clear()
         self.in_mind.clear()
 

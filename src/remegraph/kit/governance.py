@@ -115,7 +115,7 @@ class Governance(Facade):
     def requests(self, *, scope: Scope) -> tuple[ForgetRequest, ...]:
         """Return the requests to forget that wait for a decision, each with the words that it withholds.
 
-        Nobody else is shown these meanwhile. Where a model learns, it decides when it reads the block; without one, a
+        No one else is shown these meanwhile. Where a model learns, it decides when it reads the block; without one, a
         person does, with `decide`.
 
         Args:
@@ -177,7 +177,7 @@ class Governance(Facade):
     def export_audit(
         self, path: str | Path, *, scope: Scope, since: datetime | None = None, until: datetime | None = None
     ) -> tuple[AuditHead, ...]:
-        """Write what `audit` yields as JSON lines; return the heads. Keep these where nobody can change them.
+        """Write what `audit` yields as JSON lines; return the heads. Keep these where no one can change them.
 
         Args:
             path: The file; it must not be there yet.
@@ -197,8 +197,8 @@ class Governance(Facade):
 
         Args:
             path: The file.
-            heads: What `export_audit` returned for it, or a file with such lines, kept elsewhere; unless given, those that stand
-                at its end, which only whoever has no key could not rewrite.
+            heads: What `export_audit` returned for it, or a file with such lines, kept elsewhere; unless given, those
+                at its end, which anyone with the key could rewrite.
 
         Raises:
             FileFormatError: It cannot be read, or the other file holds no heads.

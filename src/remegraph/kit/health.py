@@ -1,8 +1,8 @@
 """How the memory is, for its operator: failures that no caller waits for, figures, and probes.
 
-Failures and figures are told by a kit, for spans, metrics and the log. Probes are asked every few seconds from outside, and
+A kit reports failures and figures, to spans, metrics and the log. Probes are asked every few seconds from outside, and
 cost next to nothing: does the ledger answer, does the index, do workers live. For them no kit is opened, and neither Chroma
-nor a model is imported. Whoever asks is answered in time, and never by an exception.
+nor a model is imported. Each is answered in time, and never by an exception.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ class Health:
             _log.warning("%s: %d. %s", what, number, warning, extra=event("host.warned", what=what, number=number))
 
     def note(self, surface: str, error: BaseException) -> bool:
-        """Log a failure that the host is spared, count it, and keep its reason; what a limit refused is told as that.
+        """Log a failure that the host is spared, count it, and keep its reason; what a limit refused is logged as that.
 
-        An outage of the ledger is told by its first failure alone, until `over`; others are at DEBUG.
+        Of an outage of the ledger only the first failure is a warning, until `over`; others are at DEBUG.
 
         Args:
             surface: What failed: recall, capture, background.
@@ -172,7 +172,7 @@ _NONE: Mapping[str, int] = dict.fromkeys(
 
 
 def log_refusal(surface: str, error: LimitError) -> None:
-    """Log that a limit refused something, which wakes nobody: which one, of a user or a tenant, and when it may be again."""
+    """Log that a limit refused something, below the level that wakes an operator: which one, of a user or a tenant, and when it may be again."""
     fields = event("limit.refused", error, surface=surface, limit=error.limit, whose=error.whose)
     _log.info("A limit refused (%s), and this process goes on: %s", surface, error, extra=fields)
 
@@ -247,7 +247,7 @@ def _operation(verbs: _Verbs, operation: str) -> Iterator[Callable[[object], Non
     began = time.perf_counter()
     with telemetry.operation(operation) as told:
 
-        def tell(result: object) -> None:
+        def note(result: object) -> None:
             if isinstance(result, AddReceipt | Recall | SummaryReport) or (
                 isinstance(result, Captured) and result.added
             ):
@@ -256,7 +256,7 @@ def _operation(verbs: _Verbs, operation: str) -> Iterator[Callable[[object], Non
             for missed in _missed(result):
                 telemetry.count("remegraph.degraded", 1, operation=operation, missed=missed)
 
-        yield tell
+        yield note
         if _log.isEnabledFor(logging.DEBUG):
             seconds = time.perf_counter() - began
             fields = event("operation.done", operation=operation, seconds=seconds) | told
@@ -357,7 +357,7 @@ def queue_of(database: Database, jobs: JobQueue) -> QueueDepth:
 
 
 def health(settings: Settings) -> HealthReport:
-    """Ask ledger and index from outside, without a kit. What is wrong is told, and never raised.
+    """Ask ledger and index from outside, without a kit. What is wrong is reported, never raised.
 
     An index in the home itself is not asked: only the process that owns it can.
 

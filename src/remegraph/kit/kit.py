@@ -367,8 +367,8 @@ class MemoryKit:
 
         Raises:
             ModelUnavailableError: The model is down; what is not done stays pending.
-            BudgetExceededError: The budget is used up; likewise.
-            CancelledError: `cancel` said so; likewise.
+            BudgetExceededError: The budget is used up, in the same way.
+            CancelledError: `cancel` said so, in the same way.
         """
         loop = self._summarization.loop(scope, close=close, budget=budget, progress=progress, cancel=cancel)
         return self._summarization.run(loop)
@@ -399,7 +399,7 @@ class MemoryKit:
 
         Raises:
             ModelUnavailableError: The model is down; the job waits for the next call.
-            CancelledError: `cancel` said so; likewise.
+            CancelledError: `cancel` said so, in the same way.
         """
         return self._summarization.drain(progress=progress, cancel=cancel)
 
@@ -561,7 +561,7 @@ class MemoryKit:
         known_at: datetime | None = None,
         true_at: datetime | None = None,
     ) -> Explanation:
-        """Let a memory answer: which layer it is in, when it will be forgotten and why, where it came from, what befell it.
+        """Explain a memory: its layer, when it will be forgotten and why, where it came from, and its history.
 
         Args:
             memory_id: The memory.
@@ -598,7 +598,7 @@ class MemoryKit:
 
         The same words, and the same value of the same slot, are merged into the memory that is there: its priority grows
         by 10, up to 200. Another value of a slot that holds one supersedes what the same user said of it before; where
-        somebody else said it, or both at the same moment, both are kept, in dispute, and `kit.conflicts` has them.
+        another person said it, or both were said at the same moment, both are kept, in dispute, and `kit.conflicts` has them.
         Anything else is a new memory. What is similar strictly above `merge_threshold` (the agent's, else that of the
         summary policy) is only linked with it: likeness decides nothing.
 
@@ -606,13 +606,13 @@ class MemoryKit:
             key: What it is about, in a few words; searched too.
             content: The statement, understandable by itself.
             scope: Whose memory.
-            tags: Labels, searched too. Associative recall goes from a tag to those that stand beside it on memories.
+            tags: Labels, searched too. Associative recall goes from a tag to those that memories have beside it.
             importance: 0 to 1, priority is 100 times that; .9 and more make it a core rule.
             topic: Key of its topic, `type:name`; the scope's user unless given.
             category: preference, fact, decision, emotion or episode; fact unless given.
             memory_class: policy: a rule, which nothing replaces that does not name it; episodic; or mixed.
             slot: Whose attribute it tells, as `ann:lives_in` or `database:choice`; it is never read from the words.
-            value: What stands in the slot, as `Lisbon`, so that the same value is known in other words.
+            value: The value of the slot, as `Lisbon`, so that the same value is known in other words.
             supersedes: Memories that it replaces, by id: the only way to replace a policy.
             options: What few callers say.
 
@@ -673,7 +673,7 @@ class MemoryKit:
     aremember_self = twin(remember_self)
 
     def forget(self, memory_id: str, *, scope: Scope, leave: Collection[str] = (), dry_run: bool = False) -> Forgotten:
-        """Take a memory back, and the words it stands on: from now on no recall, list, trace or file shows them.
+        """Take a memory back, and the words that it rests on: from now on no recall, list, trace or file shows them.
 
         What says the same elsewhere goes with it: other memories, sentences of raw messages, what the agent answered, index
         entries of blocks. Look at it first with `dry_run`, and name in `leave` what shall stay. The rest of a message
@@ -715,7 +715,7 @@ class MemoryKit:
 
         Raises:
             NotFoundError: There is no such memory or version, it is not this user's, or it was neither archived nor forgotten.
-            ConflictError: It was learned again meanwhile, it changed just now, or its words stand in another live memory.
+            ConflictError: It was learned again meanwhile, it changed just now, or another live memory has its words.
             InputError: The id is no text, or the version was not live.
         """
         if version is not None:
@@ -789,8 +789,8 @@ class MemoryKit:
     def profile(self, schema: type[S], *, scope: Scope, topic: str | None = None) -> Profile[S]:
         """Return what a topic knows as a pydantic model: each field with its words, its history, and what is unknown.
 
-        Any model will do; models that conversations shall fill are named in `ExtractionPolicy.schemas`. What stands in a
-        slot and is no value of its field now is told as unknown, with the reason and its words.
+        Any model will do; models that conversations shall fill are named in `ExtractionPolicy.schemas`. A value
+        in a slot that its field does not take now is reported as unknown, with the reason and its words.
 
         Args:
             schema: The model. Its fields are slots of the topic, by their names and aliases; of a list, each item is a

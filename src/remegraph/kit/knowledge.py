@@ -52,7 +52,7 @@ __all__ = ["Imports", "Knowledge"]
 
 
 class _Context(BaseModel):
-    """What may stand in the context of `share`."""
+    """Keys that the context of `share` may have."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -161,7 +161,7 @@ class Knowledge(Facade):
         Raises:
             NotFoundError: There is no such memory, or it is not this user's.
             InputError: It is not said who decides, or what is to be deleted holds already.
-            ConflictError: It changed meanwhile, or its words stand in a live memory by now.
+            ConflictError: It changed meanwhile, or a live memory has its words by now.
         """
         check_text(memory_id=memory_id, by=by, note=note)
         parts = self._parts()

@@ -58,7 +58,7 @@ def _wanted(activate: Sequence[str], by_pack: Sequence[str]) -> tuple[str, ...]:
     """Return the ids and tags of what shall be active.
 
     Args:
-        activate: As it was asked for; "manifest" stands for what the pack names.
+        activate: As it was asked for; "manifest" means what the pack names.
         by_pack: What the pack names.
 
     Raises:
@@ -127,7 +127,7 @@ class Packs(Facade):
             include: Statuses beside those that go in anyway: quarantined or proposed, in an export only.
             pack_id: Its id; made of its content unless given.
             domain: The fields that it is for.
-            activate: Ids or tags of a preset's items that shall stand ready without a query.
+            activate: Ids or tags of a preset's items that are ready without a query.
             desensitize: Whether personal data, secrets and known names are taken out of a preset.
             key: File of the private key that signs it.
             overwrite: Whether a file that is there is replaced.
@@ -239,7 +239,7 @@ class Packs(Facade):
     # ------------------------------------------------------------------------------------------- reading
 
     def inspect(self, path: File) -> PackInfo:
-        """Return what a pack says of itself, once its size and checksums are in order. Its signature is told, not required.
+        """Return what a pack says of itself, once its size and checksums are in order. Its signature is reported, not required.
 
         Args:
             path: The pack, or a JSON document in the protocol's form.
@@ -342,7 +342,7 @@ class Packs(Facade):
             scope: Where it goes.
             trust: How far it is believed, 0 to 1; as `settings.sharing` says of its signer unless given.
             require_signature: As of `verify`.
-            activate: Ids or tags of a preset's items that shall stand ready without a query; "manifest": those that the
+            activate: Ids or tags of a preset's items that are ready without a query; "manifest": those that the
                 pack names.
             progress: Told how far it is.
             cancel: Asked before each item, and before anything is written.

@@ -77,7 +77,7 @@ class OnnxEmbedder:
             self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
             self._session = InferenceSession(str(model), providers=["CPUExecutionProvider"])
         except Exception as error:  # both raise Exception itself where they cannot read a file
-            raise SetupError(f"The embedder in {folder} cannot be read: {error}", "Export it anew.") from error
+            raise SetupError(f"The embedder in {folder} cannot be read: {error}", "Export it again.") from error
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(_ONNX_TOKENS)
         self._inputs = {each.name for each in self._session.get_inputs()}

@@ -1,4 +1,4 @@
-"""`kit.retention`: what use memories were, when and why they fade, which stand ready, and upkeep; and `kit.working`.
+"""`kit.retention`: what use memories were, when and why they fade, which are ready, and upkeep; and `kit.working`.
 
 Of what is in mind for a task nothing is ever stored: another process, or a restart, knows nothing of it.
 """
@@ -226,8 +226,8 @@ class Retention(Facade):
             NotFoundError: A conclusion names a memory that does not live here.
             InputError: Or memories that may not be mixed.
             ModelUnavailableError: The model is down; what is not done is done by the next call.
-            BudgetExceededError: The budget is used up; likewise.
-            CancelledError: `cancel` said so; likewise.
+            BudgetExceededError: The budget is used up, in the same way.
+            CancelledError: `cancel` said so, in the same way.
         """
         parts, place = self._parts(), required(scope).partition()
         this = Round(self._context.clock(), dry_run, progress, cancel)
@@ -258,7 +258,7 @@ class Retention(Facade):
     ametadata = twin(metadata)
 
     def active(self, *, scope: Scope, task: str | None = None) -> tuple[Memory, ...]:
-        """Return the memories that stand ready without a query: core rules, then what was used most of late.
+        """Return the memories that are ready without a query: core rules, then what was used most of late.
 
         They are held in the process. While nothing was written, asking costs one look at the ledger's newest rows. It is
         no review, or whatever is active would stay so for ever. Use counts once it is written down.
@@ -282,14 +282,14 @@ class Retention(Facade):
     aactive = twin(active)
 
     def pin(self, memory_id: str, *, scope: Scope, active: bool = True) -> Memory:
-        """Have a memory stand ready from now on, used or not; or never, however often it is used: then queries find it.
+        """Keep a memory ready from now on, used or not; or never, however often it is used: then only queries find it.
 
         The journal keeps it.
 
         Args:
             memory_id: The memory.
             scope: Whose memory.
-            active: Whether it stands ready.
+            active: Whether it is kept ready.
 
         Raises:
             NotFoundError: There is no such live memory, or it is not this user's.

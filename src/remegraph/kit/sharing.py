@@ -134,7 +134,7 @@ class Sharing(Facade):
     ) -> Proposal:
         """Propose a memory of one's own for all agents of the user, in this project. It is not recalled until they agree.
 
-        Proposing the same again changes nothing. Its evidence stays where it was said; whoever sees the proposal reads
+        Proposing the same again changes nothing. Its evidence stays where it was said; those who see the proposal read
         the quotes.
 
         Args:
@@ -172,7 +172,7 @@ class Sharing(Facade):
     def corroborate(self, proposal_id: str, *, scope: Scope, memory_id: str) -> Proposal:
         """Bear another agent's proposal out, with a memory of one's own that says so on evidence of its own.
 
-        Once so many agents bear it out as `SharingPolicy.quorum` says, it is a memory of all. Doing so again with the same
+        Once as many agents support it as `SharingPolicy.quorum` says, it is a memory of all. Doing so again with the same
         memory changes nothing.
 
         Args:
@@ -181,7 +181,7 @@ class Sharing(Facade):
             memory_id: A live memory of the agent's own.
 
         Raises:
-            ConsensusError: It does not say the same, it stands on what the others heard or told, or it was decided.
+            ConsensusError: It does not say the same, it rests on what the others heard or said, or it was decided.
             NotFoundError: There is no such proposal, or the agent has no such memory.
             ConflictError: Others acted at the same time, again and again.
             ScopeError: The scope names no agent.
@@ -212,7 +212,7 @@ class Sharing(Facade):
         Raises:
             ConsensusError: It was decided, or its author says otherwise by now.
             NotFoundError: There is no such proposal.
-            InputError: The actor is an agent, or nobody.
+            InputError: The actor is an agent, or none is named.
         """
         check_text(proposal_id=proposal_id, actor=actor, reason=reason)
         self._check_person(actor, self._consensus(scope).get(proposal_id), scope)

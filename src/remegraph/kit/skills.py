@@ -225,7 +225,7 @@ class Skills(Facade):
         kept = parts.archive.add_outcome(memory.partition, told)
         if kept.ok != told.ok:
             raise InputError(
-                f"The run {told.run_id!r} went otherwise before.", "A run ends once: name the other one anew."
+                f"The run {told.run_id!r} ended differently before.", "A run ends once: give the other one a new name."
             )
         return next(each for each in histories(parts.archive, memory) if each.version == kept.version)
 

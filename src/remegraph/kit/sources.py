@@ -136,7 +136,7 @@ class Sources(Facade):
         """Return raw messages that hold a literal text and were said in a time range.
 
         Args:
-            key_word: Text that stands in the message; wildcards mean themselves.
+            key_word: Text that the message contains; wildcards mean themselves.
             time_start: Said at this time or later.
             time_end: Said at this time or earlier.
             limit: At most so many.
@@ -377,7 +377,7 @@ class Topics(Facade):
         """Let a custom Sub Agent retrieve from a topic, or from all topics of a type (R9).
 
         It reads its topic alone, and within what is asked; what it returns is held against the ledger, and what it raises
-        stands in `Recall.degraded`.
+        is in `Recall.degraded`.
 
         Args:
             key: Topic key `type:name`, which need not exist yet, or a type.
@@ -417,7 +417,7 @@ class Topics(Facade):
             reason: Why they are tied.
 
         Returns:
-            The link as it stands.
+            The link as it is now.
 
         Raises:
             InputError: The type is none of these, the memories are one, or something is no text.

@@ -70,7 +70,7 @@ class SaveOptions:
     canonical_topic: str = ""
     """The slot, by its name in the governance protocol."""
     many: bool = False
-    """Whether the slot holds many values at once, as `ann:likes` does: they stand side by side."""
+    """Whether the slot holds many values side by side, as `ann:likes` does."""
     sentiment: float | None = None
     """How good or bad it is for whom it is about, -1 to 1; not known unless given."""
     heard: Sequence[MessageLike] = ()
@@ -364,7 +364,7 @@ class Forms(Facade):
             return None
 
     def _with_skill(self, old: Memory, item: MemoryItem, scope: Scope) -> MemoryItem:
-        """Make the next version of a skill, if it changes; return the item as it stands then, with all else to be done."""
+        """Make the next version of a skill, if it changes; return the item as it is then, with everything else to be done."""
         skill, name = skill_of(item.content), read_workflow(old).name
         if skill is None or skill.name != name:
             raise SkillError(

@@ -250,7 +250,7 @@ class Worklist(Facade):
         """Have the model read again what was read without one, the newest blocks first. Goes on where the last run stopped.
 
         What the last reading of a block made gives way in the same commit that brings what the model makes of it, unless
-        other blocks bear it out, somebody stated or changed it, or the reading fails. What was said later is never
+        other blocks support it, a person stated or changed it, or the reading fails. What was said later is never
         replaced by what was said before. Requests to forget that wait for a model are decided.
 
         Once the budget is used up, or `cancel` says so, it ends; the report tells in `pending` how many blocks are left. A
@@ -258,7 +258,7 @@ class Worklist(Facade):
 
         Args:
             scope: Whose blocks.
-            by: Who read them last: nobody's model, or the model of this name, where today's is a better one.
+            by: What read them last: no model, or the model of this name, where today's is a better one.
             dry_run: Whether nothing is read, and the report tells what would be, and about what it would cost.
             budget: Hard limits on calls and tokens.
             progress: Told after each block.
@@ -294,7 +294,7 @@ class Worklist(Facade):
         hand are finished and the jobs given back. What fails waits for its next try; `health` counts it.
 
         Args:
-            stop: Set by whoever wants it to end.
+            stop: Set it to end the work.
             concurrency: How many jobs at once, each of another user; as `CapturePolicy.concurrency` says unless given.
 
         Raises:

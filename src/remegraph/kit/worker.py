@@ -227,7 +227,7 @@ class Worker:
         return time is not None and time <= self._clock()
 
     def give_back(self) -> None:
-        """Leave the job at hand to whoever comes next, if this worker still has it."""
+        """Leave the current job to the next worker, if this one still has it."""
         if self._job is not None:
             self._jobs.finish(self._job, "back")
 

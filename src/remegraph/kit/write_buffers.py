@@ -246,7 +246,7 @@ def _check_call(tool: str, ok: object, **texts: object) -> None:
     if not tool:
         raise InputError("The tool has no name.", "Give its name, as the model calls it.")
     if ok is not None and not isinstance(ok, bool):
-        raise InputError(f"ok is {ok!r}.", "Give True, False, or None where nobody knows.")
+        raise InputError(f"ok is {ok!r}.", "Give True, False, or None if it is not known.")
     for name, text in texts.items():
         if not isinstance(text, str):
             raise InputError(f"{name} is of type {type(text).__name__}.", "Give text.")

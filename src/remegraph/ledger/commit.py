@@ -308,7 +308,7 @@ class _Commit:
         for change, claim in zip(self.changes.changes, claims, strict=True):
             memory, shelf = claim.memory, fulltext.TextShelf(claim.partition_id, "memory")
             words = memory_rows.indexed_words(memory) if memory.live else None
-            self._tell_index(shelf, memory.memory_id, words, new=not claim.number)
+            self._reindex(shelf, memory.memory_id, words, new=not claim.number)
             for each in (*(change.history or ()), memory):
                 self._event(
                     shelf.partition_id,
@@ -370,19 +370,19 @@ class _Commit:
         ]
         insert_rows(self.connection, versions, rows)
 
-    def _tell_index(self, shelf: fulltext.TextShelf, record_id: str, said: str | None, *, new: bool) -> None:
+    def _reindex(self, shelf: fulltext.TextShelf, record_id: str, said: str | None, *, new: bool) -> None:
         self.indexed.setdefault(shelf, {})[record_id] = said
         if not new:
             self.stale[shelf].add(record_id)
 
     def _index(self) -> None:
         """Put what changed in the full text index, or take it out; tell the vector index."""
-        told = {
+        texts = {
             shelf: [fulltext.TextEntry(name, token_counts(said)) for name, said in records.items() if said is not None]
             for shelf, records in self.indexed.items()
         }
         fulltext.remove(self.connection, self.stale)
-        fulltext.put(self.connection, told)
+        fulltext.put(self.connection, texts)
         keys = [
             vectors.Key(shelf.partition_id, shelf.kind, record_id)
             for shelf, records in self.indexed.items()
@@ -462,7 +462,7 @@ class _Commit:
                 for name in names:
                     self._event(number, action, name, body="")
             for label, body in withheld.summaries_again(self.connection, number, again).items():
-                self._tell_of(number, BlockSummary.from_json(body), new=False)
+                self._reindex_summary(number, BlockSummary.from_json(body), new=False)
                 self._event(number, "summarize", label, body=body)
 
     def _summarise(self) -> None:
@@ -470,13 +470,13 @@ class _Commit:
         blocks.write_summaries(self.connection, self.numbers, self.there, given, keep=keep)
         for summary in given:
             partition_id = self.numbers[summary.partition]
-            self._tell_of(partition_id, summary, new=not self.there[partition_id, summary.block_id].entered)
+            self._reindex_summary(partition_id, summary, new=not self.there[partition_id, summary.block_id].entered)
             self._event(partition_id, "summarize", summary.block_id, body=summary.to_json())
 
-    def _tell_of(self, partition_id: int, summary: BlockSummary, *, new: bool) -> None:
+    def _reindex_summary(self, partition_id: int, summary: BlockSummary, *, new: bool) -> None:
         """Let an index entry be found by its words, unless none is left."""
         said = None if summary.summary == MARK else " ".join((summary.summary, *summary.entities))
-        self._tell_index(fulltext.TextShelf(partition_id, "block"), summary.block_id, said, new=new)
+        self._reindex(fulltext.TextShelf(partition_id, "block"), summary.block_id, said, new=new)
 
     def _event(
         self, partition_id: int, action: str, record_id: str, *, body: str, version: int = 0, reason: str = ""

@@ -139,7 +139,7 @@ def _text(connection: Connection, evidence: Evidence, row: Row[Any]) -> str:
     return next((each.text for each in read if each.sha256 == evidence.attachment), "")
 
 
-def _says(connection: Connection, evidence: Evidence, row: Row[Any]) -> bool:
+def _supports(connection: Connection, evidence: Evidence, row: Row[Any]) -> bool:
     """Return whether the words stand in a message; a mark stands for words that are withheld, and no words do.
 
     Raises:
@@ -186,7 +186,7 @@ def _sharers(connection: Connection, partition: Partition) -> list[int]:
 def _witness(connection: Connection, evidence: Evidence, rows: Sequence[Row[Any]], there: Extents) -> Source:
     if not rows:
         raise NotFoundError(f"Evidence names message {evidence.message_id}, which is not here.")
-    said = [row for row in rows if _says(connection, evidence, row)]
+    said = [row for row in rows if _supports(connection, evidence, row)]
     if not said:
         raise InputError(
             f"The quote is not in message {evidence.message_id}.", "Quote the message as it stands, word by word."

@@ -297,9 +297,9 @@ class JobQueue:
         """
         own = or_(jobs.c.owner == worker, jobs.c.owner.startswith(f"{worker}/", autoescape=True))
         free = {"state": "waiting", "owner": "", "lease_until": 0, "attempts": jobs.c.attempts - 1}
-        return self._told(update(jobs).where(own, jobs.c.state == "running").values(**free))
+        return self._updated(update(jobs).where(own, jobs.c.state == "running").values(**free))
 
-    def _told(self, change: Update) -> tuple[Call, ...]:
+    def _updated(self, change: Update) -> tuple[Call, ...]:
         with self._database.write() as connection:
             rows = connection.execute(change.returning(jobs.c.kind, jobs.c.id, jobs.c.partition_id, jobs.c.stamp)).all()
         return tuple(Call(*row) for row in rows)
@@ -312,7 +312,7 @@ class JobQueue:
             owners = connection.execute(select(jobs.c.owner).where(*held).distinct()).scalars().all()
         gone = [owner for owner in owners if lives(owner) is False]
         ended = update(jobs).where(*held, jobs.c.owner.in_(gone)).values(lease_until=now)
-        return self._told(ended) if gone else ()
+        return self._updated(ended) if gone else ()
 
     def next_due(self, kind: str, job_id: int | None = None, *, partition: Partition | None = None) -> datetime | None:
         """Return when the next job, or this one, can be claimed, as far as is known now; none: only once more is enqueued.

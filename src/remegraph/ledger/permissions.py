@@ -57,8 +57,8 @@ __all__ = [
     "doubt",
     "endorsements_of",
     "is_shared",
-    "says",
     "standing",
+    "substance",
     "ungrantable",
     "untouched",
 ]
@@ -304,8 +304,8 @@ def is_shared(partition: Partition) -> bool:
     return partition.agent is None and partition.user is not None
 
 
-def says(memory: Memory) -> dict[str, object]:
-    """Return what a memory says, wherever it lives and whoever bears it out."""
+def substance(memory: Memory) -> dict[str, object]:
+    """Return what a memory says, without where it lives and what supports it."""
     return memory.model_dump(exclude=set(_OWN))
 
 
@@ -319,9 +319,9 @@ def untouched(before: Memory, after: Memory) -> bool:
 
 
 def doubt(mine: Memory, proposed: Memory) -> str:
-    """Return why a memory does not bear a proposal out; nothing where it does.
+    """Return why a memory does not support a proposal; nothing where it does.
 
-    `mine` is of another agent than those that bear the proposal out already, whose evidence the proposal has.
+    `mine` is of another agent than those that support the proposal already, whose evidence the proposal has.
     """
     if not mine.live:
         return f"is {mine.status}"
@@ -343,13 +343,13 @@ def _agree(mine: Memory, proposed: Memory) -> bool:
 
 
 def standing(proposed: Memory, words: Sequence[Endorsement], heads: Mapping[str, Memory]) -> frozenset[str]:
-    """Return the memories, by id, that bear a proposal out still: what its author says, and what others hold true.
+    """Return the memories, by id, that still support a proposal: what its author says, and what others hold true.
 
     `words` begin with the author's.
     """
     live = {name for name, memory in heads.items() if memory.live}
     author = heads.get(words[0].memory_id)
-    return frozenset(live if author and says(author) == says(proposed) else live - {words[0].memory_id})
+    return frozenset(live if author and substance(author) == substance(proposed) else live - {words[0].memory_id})
 
 
 def borne_out(endorsements: Collection[Endorsement], upheld: Collection[str], quorum: int) -> bool:
@@ -452,7 +452,7 @@ class Consent:
         word = self.given.get(new.memory_id)
         if word is None or (old is None) != (word.act == "propose"):
             raise _alone(new)
-        if old is not None and says(old) != says(new):
+        if old is not None and substance(old) != substance(new):
             raise ConsensusError(f"Proposal {new.memory_id} would say something else.", "Propose what it shall say.")
         known = endorsements_of(self.connection, {self.numbers[new.partition]: new.partition}, [new.memory_id])
         if word.act in WITNESSES:
@@ -474,7 +474,7 @@ class Consent:
             raise ConflictError([mine.memory_id])
         if word.by in {each.by for each in known if each.act in WITNESSES}:
             raise ConsensusError(f"Agent {word.by} bears proposal {new.memory_id} out already.", "Another one must.")
-        if old is None and says(mine) != says(new):
+        if old is None and substance(mine) != substance(new):
             raise ConsensusError(f"Memory {mine.memory_id} does not say that.", "Propose what a memory says.")
         if old is not None and (why := doubt(mine, old)):
             raise ConsensusError(f"Memory {mine.memory_id} {why}.", "Corroborate with evidence of the agent's own.")

@@ -177,7 +177,7 @@ class PartitionLoss:
     now: datetime
     erasure_id: str
     after: dict[str, Memory | None] = field(default_factory=dict)
-    """What became of each memory that was touched; none: nothing bears it out."""
+    """What became of each memory that was touched; none: nothing supports it."""
     before: dict[str, Memory] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
 
@@ -269,7 +269,7 @@ class PartitionLoss:
         labels = {row.block_id for row in here}
         elsewhere = {row.block_id for row in sources if row.partition_id != lost.partition_id}
         gone = [row for row in here if row.message_id in lost.message_ids]
-        said = self._said([row for row in sources if row.message_id and row not in gone])
+        said = self._messages_of([row for row in sources if row.message_id and row not in gone])
         return Loss(
             cited={(row.block_id, row.message_id): lost.blocks[row.block_id] for row in here}
             | {(row.block_id, row.message_id): None for row in gone},
@@ -308,7 +308,7 @@ class PartitionLoss:
             above |= dict.fromkeys(self.connection.execute(query).scalars())
         return self._heads(above)
 
-    def _said(self, rows: Sequence[Row[Any]]) -> dict[str, Message]:
+    def _messages_of(self, rows: Sequence[Row[Any]]) -> dict[str, Message]:
         found: dict[str, Message] = {}
         by_place: dict[int, list[str]] = defaultdict(list)
         for row in rows:
@@ -349,7 +349,7 @@ class PartitionLoss:
                 body=memory.to_json(),
             )
         )
-        self._tell(row.partition_id, old, memory)
+        self._reindex(row.partition_id, old, memory)
         self._resource(row, memory)
         action = "erase" if memory.status == "erased" else "rederive"
         self.entries.append(
@@ -379,7 +379,7 @@ class PartitionLoss:
         found |= {evidence.Source(by_block.get(block_id, row.partition_id), block_id) for block_id in whole}
         evidence.replace(self.connection, {row.id: found})
 
-    def _tell(self, partition_id: int, old: Memory, memory: Memory) -> None:
+    def _reindex(self, partition_id: int, old: Memory, memory: Memory) -> None:
         """Let full text and vectors follow."""
         shelf = fulltext.TextShelf(partition_id, "memory")
         fulltext.remove(self.connection, {shelf: [memory.memory_id]})

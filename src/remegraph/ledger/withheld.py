@@ -1,4 +1,4 @@
-"""What is told no more: words withheld of messages, noted beside them; and marks of what was erased, or said off the record.
+"""What is rewritten no more: words withheld of messages, noted beside them; and marks of what was erased, or said off the record.
 
 Every reader of a row sees the notes without the words. By a mark, late workers, replays and repeated imports are turned away:
 it is an HMAC with the key of the journal, which is not in the ledger, so no name can be read from it, and no guess be
@@ -80,9 +80,9 @@ def public(stored: str | None) -> list[dict[str, Any]]:
     """Return what a reader of the message may know of it: that words are withheld, why and since when."""
     seen: dict[tuple[Any, ...], dict[str, Any]] = {}
     for note in notes(stored):
-        told = {key: note[key] for key in ("reason", "cause")}
-        told |= {"at": from_micros(note["at"]), "whole": note["phrase"] is None}
-        seen[tuple(map(str, told.values()))] = told
+        rewritten = {key: note[key] for key in ("reason", "cause")}
+        rewritten |= {"at": from_micros(note["at"]), "whole": note["phrase"] is None}
+        seen[tuple(map(str, rewritten.values()))] = rewritten
     return list(seen.values())
 
 
@@ -190,7 +190,7 @@ def withhold(
             for phrase in dict.fromkeys(new)
         ]
         _write(connection, rows[each.message_id], after)
-    _look_anew(connection, partition_id)
+    _invalidate(connection, partition_id)
     return list(rows)
 
 
@@ -208,7 +208,7 @@ def release(connection: Connection, partition_id: int, asked: Sequence[Withholdi
     for message_id, row in rows.items():
         left = [note for note in notes(row.withheld) if note["cause"] not in causes[message_id]]
         _write(connection, row, left)
-    _look_anew(connection, partition_id)
+    _invalidate(connection, partition_id)
     return list(rows)
 
 
@@ -249,7 +249,7 @@ def _write(connection: Connection, row: Row[Any], after: Notes) -> None:
     stored = json.dumps(after) if after else None
     connection.execute(update(messages).where(messages.c.id == row.id).values(withheld=stored))
     if row.role == "tool":
-        _tell_of_call(connection, row, stored)
+        _rewrite_error(connection, row, stored)
     shelf = fulltext.TextShelf(row.partition_id, "message")
     fulltext.remove(connection, {shelf: [row.message_id]})
     if None in (note["phrase"] for note in after):
@@ -266,7 +266,7 @@ def _write(connection: Connection, row: Row[Any], after: Notes) -> None:
     fulltext.put(connection, {shelf: [fulltext.TextEntry(row.message_id, counts, row.seq, asks(said.text))]})
 
 
-def _tell_of_call(connection: Connection, row: Row[Any], stored: str | None) -> None:
+def _rewrite_error(connection: Connection, row: Row[Any], stored: str | None) -> None:
     """Let the record of a failed call say of its error what its result still says."""
     result = Message.model_validate(veiled(json.loads(row.body), phrases(stored)))
     failed = (
@@ -275,11 +275,11 @@ def _tell_of_call(connection: Connection, row: Row[Any], stored: str | None) -> 
         tool_calls.c.ok.is_(False),
     )
     for body in connection.execute(select(tool_calls.c.body).where(*failed)).scalars().all():
-        told = ToolRecord.from_json(body).evolve(error=error_line(result.text)).to_json()
-        connection.execute(update(tool_calls).where(*failed, tool_calls.c.body == body).values(body=told))
+        rewritten = ToolRecord.from_json(body).evolve(error=error_line(result.text)).to_json()
+        connection.execute(update(tool_calls).where(*failed, tool_calls.c.body == body).values(body=rewritten))
 
 
-def _look_anew(connection: Connection, partition_id: int) -> None:
+def _invalidate(connection: Connection, partition_id: int) -> None:
     """Let what is cached of the partition's messages be read again."""
     here = update(partitions).where(partitions.c.id == partition_id)
     connection.execute(here.values(erasures=partitions.c.erasures + 1))

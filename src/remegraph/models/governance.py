@@ -165,7 +165,7 @@ class AuditEntry(Record):
     previous: str = Field(description="The chain before it: that of the event before it in its partition.")
     before: int = Field(ge=0, description="The version that it followed; 0: none.")
     after: int = Field(ge=0, description="The version that came of it; 0 for records without versions.")
-    evidence: tuple[str, ...] = Field(default=(), description="Ids of the messages that bear the version out.")
+    evidence: tuple[str, ...] = Field(default=(), description="Ids of the messages that support the version.")
     extractor: str = Field(default="", description="Who wrote the version: a model, `extractive`, or a person.")
     prompt: str = Field(default="", description="Digest of the prompt that the model was asked with.")
 

@@ -55,7 +55,7 @@ class Endorsement(Record):
     proposal_id: Token = Field(min_length=1, description="The proposal.")
     act: EndorsementAct = Field(description="What was done.")
     by: Token = Field(min_length=1, description="The agent, or the person who approves or rejects.")
-    memory_id: Token = Field(default="", description="The agent's own memory that bears it out.")
+    memory_id: Token = Field(default="", description="The agent's own memory that supports it.")
     version: int = Field(default=0, ge=0, description="The version of that memory.")
     replaces: Token = Field(default="", description="The shared memory that it shall replace (of propose).")
     expected_version: int = Field(default=0, ge=0, description="The version of that memory that was read.")
@@ -78,5 +78,5 @@ class Proposal(Record):
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """The agents that bear it out, the author first."""
+        """The agents that support it, the author first."""
         return tuple(each.by for each in self.endorsements if each.act in {"propose", "corroborate"})

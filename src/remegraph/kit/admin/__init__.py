@@ -61,13 +61,13 @@ class Admin(Facade):
     def verify(self, progress: OnProgress | None = None, heads: Sequence[AuditHead] | File = ()) -> Verification:
         """Prove that the ledger and its projections agree, and that the journal was not rewritten.
 
-        Every block resolves to messages, every memory to blocks and to words that stand in a message,
+        Every block resolves to messages, every memory to blocks and to words of a message,
         the journal is one chain in each partition and every version what was committed,
         the index holds what the ledger holds, and every vector finds itself.
 
         Args:
             progress: Told after each partition.
-            heads: Of exports of the journal, or a file with some, from where nobody could change them: it must still hold these.
+            heads: Of exports of the journal, or a file with some, kept where no one could change them: the journal must still hold these.
 
         Raises:
             FileFormatError: The file cannot be read, or holds none.
@@ -111,7 +111,7 @@ class Admin(Facade):
 
         Args:
             reason: Why, for the journal.
-            despite: Seal what does not fit, too. What was rewritten cannot be told from what is true any more.
+            despite: Also seal what does not fit. After that, what was rewritten can no longer be told from the truth.
 
         Raises:
             SetupError: Something does not fit, or the newest key seals already; nothing was changed.
@@ -160,7 +160,7 @@ class Admin(Facade):
 
         Args:
             fix: Mend what can be mended without loss and without a model: apply what waits, rebuild the index, take
-                dead jobs up again. What is told then is how it is afterwards, and what was done.
+                dead jobs up again. The findings then say how it is afterwards, and what was done.
         """
         parts = self._parts()
         found = tuple(mended(seen(parts), fix=fix))
@@ -187,7 +187,7 @@ class Admin(Facade):
     def health(self) -> HealthReport:
         """Ask ledger and index whether they answer, and count what waits; cheap enough for every few seconds.
 
-        The ledger has two seconds to answer, the index one. What is wrong is told, and never raised.
+        The ledger has two seconds to answer, the index one. What is wrong is reported, never raised.
         """
         parts = self._parts()
         queue, problem = answered(partial(queue_of, parts.archive.database, parts.jobs), QueueDepth(), LEDGER_SECONDS)
@@ -229,7 +229,7 @@ class Admin(Facade):
     ajobs = twin(jobs)
 
     def requeue(self, which: Literal["dead", "foreign"] = "dead") -> int:
-        """Take up jobs that nobody does; return how many there were.
+        """Take up jobs that no worker does; return how many there were.
 
         Args:
             which: dead: those that gave up; foreign: those that were made with other settings, which are done with those of
@@ -279,7 +279,7 @@ class Admin(Facade):
         Args:
             whom: The person, wherever their rows live; the tenant, with all its users and agents; or the scope of the place.
             thread: All messages of this thread, and what was made of them.
-            message_ids: These messages, likewise.
+            message_ids: Only these messages.
             memory_ids: These memories; the messages that they came from stay.
             full: On PostgreSQL, whether tables are rewritten (VACUUM FULL), which locks them meanwhile; `resume` does it later.
 
@@ -465,7 +465,7 @@ class Admin(Facade):
         """Copy the ledger, the attachments and the journal's key to a new folder, without locking out readers or writers.
 
         It holds all that was acknowledged before, as one snapshot. The vector index is left out: `doctor.restore_backup`
-        needs none. Whoever has the backup can read every memory, and write a journal that fits.
+        needs none. Anyone who has the backup can read every memory, and write a journal that fits.
 
         Args:
             folder: Must be missing or empty; is there in the end, whole, or not at all.

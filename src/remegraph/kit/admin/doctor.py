@@ -1,6 +1,6 @@
 """A home seen from outside, as it may be one that no kit can open: what is wrong with it, its schema, and its backups.
 
-The schema is brought up to date by whoever may change tables, before those come who may not.
+An account that may change tables brings the schema up to date, before those come that may not.
 """
 
 from __future__ import annotations
@@ -158,14 +158,14 @@ def _examine_key(home: Path, *, sealed: bool) -> Iterator[Finding]:
             yield Finding(
                 check="key",
                 severity="error",
-                what=f"The key of the journal, {path}, is missing: nobody can tell whether the journal was rewritten.",
+                what=f"The key of the journal, {path}, is missing: no one can tell whether the journal was rewritten.",
                 cure=JournalKeyError.cure,
             )
     elif open_to_others(path):
         yield Finding(
             check="key",
             severity="warning",
-            what=f"Others may read the key of the journal, {path}: whoever has it can write a journal that fits.",
+            what=f"Others may read the key of the journal, {path}: with it, anyone can write a journal that fits.",
             cure=f"chmod 600 {path}",
             fixable=True,
         )

@@ -45,7 +45,7 @@ _OVERDUE = timedelta(days=1)
 _SKEW = timedelta(minutes=5)
 
 KEYS = (
-    "Give the keys that sealed it, former ones too (`former_journal_keys`). Where they are at hand, somebody changed the ledger "
+    "Give the keys that sealed it, former ones too (`former_journal_keys`). If you have them, the ledger was changed "
     "past remegraph: compare it with a backup."
 )
 """What to do first where the journal does not hold together."""
@@ -53,7 +53,7 @@ KEYS = (
 _OF_RECORDS: dict[str, tuple[Check, str]] = {
     "blocks": ("records", "Restore a backup that has them: what they were made from is gone."),
     "memories": ("records", "Restore a backup that has them; until then, mistrust these memories."),
-    "partitions": ("records", "Somebody changed the ledger past remegraph: compare with a backup."),
+    "partitions": ("records", "The ledger was changed past remegraph: compare it with a backup."),
     "attachments": ("attachments", "Bring the folder back from a backup; messages and memories are whole without it."),
     "journal": ("journal", KEYS),
 }
@@ -102,7 +102,7 @@ def _index(parts: Parts) -> Iterator[Seen]:
     wrong = [each for each in differences if each.where != "dirty set"] if parts.has_index else []
     if wrong:
         what = f"The index differs from the ledger in {many(wrong)}."
-        yield _finding("index", "warning", what, "Make it anew: remegraph admin rebuild.", lambda: _rebuild(parts))
+        yield _finding("index", "warning", what, "Rebuild it: remegraph admin rebuild.", lambda: _rebuild(parts))
     elif waiting and parts.has_index:
         what = f"{len(waiting)} records wait for the index; until then recall searches them in SQL."
         yield _finding(
@@ -114,7 +114,7 @@ def _index(parts: Parts) -> Iterator[Seen]:
 
 
 def _rebuild(parts: Parts) -> str:
-    return f"made the index anew, with {parts.projection.rebuild()} vectors"
+    return f"rebuilt the index, with {parts.projection.rebuild()} vectors"
 
 
 def _queue(parts: Parts) -> Iterator[Seen]:
@@ -144,7 +144,7 @@ def _queue(parts: Parts) -> Iterator[Seen]:
                 "jobs",
                 "warning",
                 what,
-                "Nobody does them: run `remegraph worker`, or `remegraph work drain` as a cron job.",
+                "No worker takes them: run `remegraph worker`, or `remegraph work drain` as a cron job.",
             )
 
 
@@ -221,7 +221,7 @@ def _remove_loose(parts: Parts) -> str:
 def _sealed_despite(parts: Parts) -> Iterator[Seen]:
     if (last := parts.trail.sealed_despite()) is not None:
         at, reason = last
-        what = f"The journal was sealed anew on {at:%Y-%m-%d} although it did not fit: {reason}"
+        what = f"The journal was sealed again on {at:%Y-%m-%d} although it did not fit: {reason}"
         yield _finding("journal", "note", what, "What stood there before is not proven; nothing else is wrong.")
 
 
@@ -324,7 +324,7 @@ def _compared(parts: Parts, partition: Partition, counts: Counter[str]) -> list[
 
 
 def _borne_out(memory: Memory, said: Mapping[str, StoredMessage]) -> bool:
-    """Return whether all words that a memory cites stand in these messages, as far as they are shown."""
+    """Return whether these messages hold all words that a memory cites, as far as they are shown."""
     return all(
         item.message_id in said
         and (item.quote == MARK or find_quote(item.quote, cited_text(item, said[item.message_id])) is not None)

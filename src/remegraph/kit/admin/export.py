@@ -24,7 +24,7 @@ __all__ = ["export"]
 
 _PAGE = 500
 
-_Told = tuple[str, dict[str, Any]]
+_Line = tuple[str, dict[str, Any]]
 """A record with its kind."""
 
 
@@ -43,7 +43,7 @@ def export(
         raise NotFoundError(f"Nothing is recorded of {whom!r}.")
     counts: Counter[str] = Counter()
 
-    def told() -> Iterator[tuple[Partition, Iterator[_Told]]]:
+    def everything() -> Iterator[tuple[Partition, Iterator[_Line]]]:
         for number, place in enumerate(places):
             if progress:
                 progress(Progress(stage="export", done=number, total=len(places)))
@@ -53,15 +53,15 @@ def export(
 
     head = {**whom.model_dump(), "exported_at": parts.clock().isoformat()}
     with _draft(path) as file:
-        (_write_lines if user is None else _write_document)(file, head, told(), counts)
+        (_write_lines if user is None else _write_document)(file, head, everything(), counts)
     return Export(whom=whom, file=str(path), counts=dict(counts), sha256=_digest(path))
 
 
 def _write_document(
-    file: IO[bytes], head: dict[str, Any], told: Iterator[tuple[Partition, Iterator[_Told]]], _: Counter[str]
+    file: IO[bytes], head: dict[str, Any], recorded: Iterator[tuple[Partition, Iterator[_Line]]], _: Counter[str]
 ) -> None:
     places: list[dict[str, Any]] = []
-    for place, records in told:
+    for place, records in recorded:
         held: dict[str, list[dict[str, Any]]] = {}
         for kind, record in records:
             held.setdefault(kind, []).append(record)
@@ -70,16 +70,16 @@ def _write_document(
 
 
 def _write_lines(
-    file: IO[bytes], head: dict[str, Any], told: Iterator[tuple[Partition, Iterator[_Told]]], counts: Counter[str]
+    file: IO[bytes], head: dict[str, Any], recorded: Iterator[tuple[Partition, Iterator[_Line]]], counts: Counter[str]
 ) -> None:
     file.write(_json({"kind": "export", **head}))
-    for place, records in told:
+    for place, records in recorded:
         for kind, record in records:
             file.write(_json({"kind": kind, "place": place.model_dump(), **record}))
     file.write(_json({"kind": "end", "counts": counts}))
 
 
-def _records(parts: Parts, place: Partition) -> Iterator[_Told]:
+def _records(parts: Parts, place: Partition) -> Iterator[_Line]:
     """Yield what a place holds: what was said, what was made of it, and who did what when."""
     archive, after = parts.archive, 0
     while page := archive.messages([place], first_seq=after + 1, limit=_PAGE):
@@ -107,12 +107,12 @@ def _versions(versions: Sequence[Memory]) -> dict[str, Any]:
 
 
 def _plain(record: Record) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(record.to_json())
-    told.pop("partition", None)
-    return told
+    recorded: dict[str, Any] = json.loads(record.to_json())
+    recorded.pop("partition", None)
+    return recorded
 
 
-def _checked(records: Iterator[_Told], counts: Counter[str], cancel: Callable[[], bool] | None) -> Iterator[_Told]:
+def _checked(records: Iterator[_Line], counts: Counter[str], cancel: Callable[[], bool] | None) -> Iterator[_Line]:
     for number, (kind, record) in enumerate(records):
         if cancel is not None and number % _PAGE == 0 and cancel():
             raise CancelledError("The export was cancelled.", "Call again; nothing of the file is left.")

@@ -233,7 +233,7 @@ def match(
                 found[kind].add(record_id, seq, length, counted(stored))
     for kind, matched in found.items() if not wanted or among is not None else ():
         matched.in_all = _totals(connection, TextShelf(partition_id, kind), among)
-    return {kind: matched.told(partition, wanted) for kind, matched in found.items()}
+    return {kind: matched.matches(partition, wanted) for kind, matched in found.items()}
 
 
 @dataclass(slots=True)
@@ -253,7 +253,7 @@ class _Matched:
             self.lengths.append(length)
             self.counts.extend(held)
 
-    def told(self, partition: Partition, tokens: tuple[str, ...]) -> TextMatches:
+    def matches(self, partition: Partition, tokens: tuple[str, ...]) -> TextMatches:
         return TextMatches(
             partition,
             tokens,

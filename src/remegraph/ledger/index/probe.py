@@ -134,21 +134,21 @@ def _main(files: Path, known: set[str]) -> None:
     Thread(target=_end_with_parent, daemon=True).start()
     import chromadb  # noqa: F401, PLC0415 - before the first word: a missing package is no damaged index
 
-    _say(WHOLE, None)
+    _answer(WHOLE, None)
     problem = _problem_of_database(files)
-    _say(WHOLE, problem)
+    _answer(WHOLE, problem)
     if problem:
         return
     torn = {name for folder, name in segments(files).items() if name not in known and _is_torn(files / folder)}
     for name in torn:
-        _say(name, "a file of its graph is larger than it can be")
-    _say(WHOLE, None)
+        _answer(name, "a file of its graph is larger than it can be")
+    _answer(WHOLE, None)
     client = persistent(files)
     for collection in client.list_collections():
         if collection.name not in known | torn:
-            _say(collection.name, None)
-            _say(collection.name, _problem_of(client.get_collection(collection.name, embedding_function=None)))
-    _say(WHOLE, "")
+            _answer(collection.name, None)
+            _answer(collection.name, _problem_of(client.get_collection(collection.name, embedding_function=None)))
+    _answer(WHOLE, "")
 
 
 def _end_with_parent() -> None:
@@ -156,7 +156,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _say(name: str, problem: str | None) -> None:
+def _answer(name: str, problem: str | None) -> None:
     print(json.dumps([name, problem]), flush=True)  # noqa: T201 - a program's answer
 
 

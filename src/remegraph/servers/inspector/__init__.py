@@ -1,6 +1,6 @@
 """The inspector: a local web page on which a person looks at a memory, and decides where something waits.
 
-Its pages are one application behind one door. The forms by which a person decides stand here, and the pages that lead to them.
+Its pages are one application behind one door. The forms by which a person decides are here, and the pages that lead to them.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
         """Return the answer to a visitor who may not come in."""
-        if scope["path"] in PROBES:  # whoever asks has neither our name nor a token, and learns nothing
+        if scope["path"] in PROBES:  # a prober has neither our name nor a token, and learns nothing
             return None
         headers = Headers(scope=scope)
         host = headers.get("host", "")

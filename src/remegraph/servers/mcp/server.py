@@ -56,7 +56,7 @@ def memory_server(
     """Return the kit as a server of the SDK, to be served by `serve_stdio` or `http_app`, or tested in memory.
 
     Args:
-        kit: The memory; whoever opened it closes it.
+        kit: The memory; its opener closes it.
         scope: Whose memory; None where each caller's token says it, over HTTP. No argument of a tool can.
         rights: read: look up; save: state memories, too; write: forget them and decide conflicts, too.
         language: Of the instructions and prompts, en or zh.
@@ -109,7 +109,7 @@ class _Requests:
                 raise
             except InputError as error:
                 raise MCPError(types.INVALID_PARAMS, str(error)) from error
-            except Exception as error:  # noqa: BLE001 - the boundary: the SDK would send its words to whoever asks
+            except Exception as error:  # noqa: BLE001 - the boundary: the SDK would send its words to the client
                 self._kit.context.health.note("mcp", error)
                 raise MCPError(types.INTERNAL_ERROR, "The memory failed; nothing can be relied on as saved.") from None
 

@@ -57,7 +57,7 @@ class Tokens(TokenVerifier):
     """Knows each token by its digest, so that comparing takes the same time however much of one is guessed.
 
     Args:
-        scopes: Whom each token stands for.
+        scopes: The scope of each token.
 
     Raises:
         InputError: There is none, or one is too short to be a secret.
@@ -101,7 +101,7 @@ class Tokens(TokenVerifier):
             _log.info("Tokens read: %d", len(self._scopes), extra=event("access.tokens", tokens=len(self._scopes)))
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return whom a token stands for; nobody, if it is unknown."""
+        """Return the scope of a token; none, if it is unknown."""
         if self._file is not None and _stamp(self._file) != self._stamp:
             self.reload()
         name = digest(token)
@@ -190,7 +190,7 @@ def http_app(server: MemoryServer, tokens: Tokens, *, names: Sequence[str] = _LO
 
     Args:
         server: As `memory_server` returns it, without a scope.
-        tokens: Whom each token stands for.
+        tokens: The scope of each token.
         names: The host names that clients reach it by, without port.
     """
     security = TransportSecuritySettings(allowed_hosts=[host for name in names for host in (name, f"{name}:*")])
@@ -222,11 +222,11 @@ async def serve_http(
     names: Sequence[str] = (),
     ready: Callable[[str], object] = lambda _: None,
 ) -> None:
-    """Serve over HTTP until the process is told to stop. SIGHUP has tokens of a file read again, as any change of it does.
+    """Serve over HTTP until the process is told to stop. On SIGHUP the file of tokens is read again, as after any change of it.
 
     Args:
         server: As `memory_server` returns it, without a scope.
-        tokens: Whom each token stands for.
+        tokens: The scope of each token.
         host: The address to listen at. There is no encryption: what is not loopback belongs behind a proxy with TLS.
         port: The port; 0 for a free one.
         names: The host names that clients reach it by; must be given where the address is not loopback.
