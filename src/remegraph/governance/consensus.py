@@ -1,7 +1,7 @@
 """How agents agree on shared memories: one proposes, others corroborate it, or a person approves (B12, B13).
 
-A proposal is a memory of the common library with status `proposed`, under the id that it keeps. It cites the evidence of
-whoever bears it out, which stays where it was said.
+A proposal is a memory of the shared library with status `proposed`, under its final id. It cites the evidence of
+every agent that supports it, which stays where it was said.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Consensus:
         self._check_open(proposal)
         if self.scope.agent in proposal.agents:
             raise ConsensusError(
-                f"Agent {self.scope.agent} bears the proposal out already.", "Another agent must corroborate it."
+                f"Agent {self.scope.agent} supports the proposal already.", "Another agent must corroborate it."
             )
         why = doubt(mine, proposal.memory) or echoes(self._own_words(mine), self._cited(proposal.memory))
         if mine.partition.project != proposal.memory.partition.project:
@@ -132,7 +132,7 @@ class Consensus:
         return self._decided(proposal, word, memory, (link,))
 
     def approve(self, proposal: Proposal, actor: str, reason: str) -> ChangeSet:
-        """Return the change by which a person makes a proposal memory; see `corroborate`."""
+        """Return the change by which a person turns a proposal into memory; see `corroborate`."""
         self._check_open(proposal)
         word = Endorsement(proposal_id=proposal.proposal_id, act="approve", by=actor, reason=reason, at=self.now)
         return self._decided(proposal, word, proposal.memory, ())
@@ -170,7 +170,7 @@ class Consensus:
         if not self._own_words(source):
             raise InputError(
                 f"Memory {source.memory_id} rests on what others gave, and cannot be proposed.",
-                "Whoever knows it from evidence of its own proposes it.",
+                "Let an agent propose it that knows it from evidence of its own.",
             )
 
     def _check_new(self, source: Memory, home: Partition, before: Memory | None) -> None:
@@ -202,7 +202,7 @@ class Consensus:
         return found[0]
 
     def _moved(self, head: Memory, expected: int) -> bool:
-        """Return whether a memory says something else than the version that was read; its status alone does not count."""
+        """Return whether a memory says something other than the version that was read; its status does not count."""
         if head.version == expected:
             return False
         read = [each for each in self.archive.versions([head.partition], head.memory_id) if each.version == expected]
@@ -223,7 +223,7 @@ class Consensus:
         return [message for message in self._cited(mine) if message.message_id not in given]
 
     def _cited(self, memory: Memory) -> Sequence[Message]:
-        """Return the messages that a memory cites, wherever this user's agents heard them."""
+        """Return the messages that a memory cites, from the conversations of all of this user's agents."""
         cited = {each.message_id for each in memory.evidence}
         words = self.archive.endorsements([memory.partition], [memory.memory_id]) if memory.status == "proposed" else ()
         homes = [memory.partition.evolve(agent=word.by) for word in words if word.act in WITNESSES]
@@ -255,7 +255,7 @@ class Consensus:
         return self._change(word, memory, memory.version, links=links, action="agree", others=others)
 
     def _before(self, proposal: Proposal) -> tuple[Memory | None, Sequence[Memory]]:
-        """Return the memory that a proposal replaces; or, where others replaced it first, what now contradicts it."""
+        """Return the memory that a proposal replaces; or, if others replaced it first, what now contradicts it."""
         first = proposal.endorsements[0]
         if not first.replaces:
             return None, ()
@@ -267,7 +267,7 @@ class Consensus:
         return None, [each for each in heirs if not same(proposal.memory, each)]
 
     def _witnesses(self, words: Iterable[tuple[Partition, Endorsement]]) -> dict[str, Memory]:
-        """Return the current versions of the memories that agents named for proposals."""
+        """Return the current versions of the memories that agents cited for proposals."""
         named = {each.memory_id: home.evolve(agent=each.by) for home, each in words if each.memory_id}
         found = self.archive.memories(list(dict.fromkeys(named.values())), ids=list(named)) if named else ()
         return {memory.memory_id: memory for memory in found}
@@ -303,9 +303,10 @@ _LATER = "Both were agreed on in place of one memory."
 
 
 def echoes(mine: Collection[Message], theirs: Iterable[Message]) -> str:
-    """Return why what an agent heard is no evidence of its own; nothing where it is.
+    """Return why what an agent was told is not evidence of its own; empty if it is.
 
-    Its own words may repeat what it recalled, so they count for nothing; nor does what both heard at once.
+    Its own words may repeat what it recalled, so they do not count; nor does what both agents were told in the same
+    message.
     """
     heard = [each for each in mine if each.role != "assistant" and not shows_recalled(each)]
     if not heard:
@@ -315,7 +316,7 @@ def echoes(mine: Collection[Message], theirs: Iterable[Message]) -> str:
 
 
 def unfit(memory: Memory, runs: int) -> tuple[str, str] | None:
-    """Return why a memory cannot be proposed, with the cure; nothing where it can."""
+    """Return why a memory cannot be proposed, with the cure; None if it can."""
     return next((why for applies, why in _misfits(memory, runs) if applies), None)
 
 
@@ -330,15 +331,18 @@ def _misfits(memory: Memory, runs: int) -> tuple[tuple[bool, tuple[str, str]], .
         (memory.layer not in {"long_term", "procedural"}, (f"is {memory.layer}", better)),
         (memory.layer == "procedural" and not runs, ("was never carried out", "Report how a run of it went first.")),
         (told, ("is a policy or a core rule", "A person states it, under a scope without an agent.")),
-        (memory.origin is not None, ("came from elsewhere", "Whoever knows it from evidence of its own proposes it.")),
+        (
+            memory.origin is not None,
+            ("came from elsewhere", "Let an agent propose it that knows it from evidence of its own."),
+        ),
         (memory.trust < QUARANTINE_BELOW, (f"is trusted {memory.trust:g} only", "It needs better evidence.")),
     )
 
 
 def state_of(memory: Memory, endorsements: Iterable[Endorsement], source: Memory | None) -> ProposalState:
-    """Return what became of a proposal.
+    """Return the state of a proposal.
 
-    `source` is the author's own memory as it is now.
+    `source` is the current version of the author's own memory.
     """
     acts = {each.act for each in endorsements}
     if "withdraw" in acts:

@@ -1,7 +1,7 @@
-"""Decisions of persons: the queue of conflicts (K4, G7), memories in quarantine (X6), and requests to forget.
+"""Decisions made by people: the queue of conflicts (K4, G7), memories in quarantine (X6), and requests to forget.
 
-A conflict is a pair of memories that a link holds apart. It is open while both are live and no link `settled` joins them.
-Its id follows from the two and their words, so a decision about words that changed unread is refused.
+A conflict is a pair of memories that a link holds apart. It is open while both are live and no link `settled` joins
+them. Its id follows from the two and their words, so a decision about words that changed unread is refused.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ __all__ = ["ForgetDecisions", "Resolution", "approve", "find", "listed", "reject
 _TYPES: tuple[LinkType, ...] = (*CONTRARY, "superset_of", "settled")
 _LONGEST_NOTE = 500
 _ANSWER = 4
-"""Messages after what is forgotten among which its answer is."""
+"""Messages after a forgotten one to search for its answer."""
 _ORDER: Mapping[ConflictKind, int] = {"contradiction": 0, "redundancy": 1, "superset": 2, "subset": 2}
 
 
@@ -66,7 +66,7 @@ class Resolution:
     by: str
     note: str = ""
     keep: str = ""
-    """Which memory stays where one of them goes; the newer by default."""
+    """Which memory stays if one of them goes; the newer by default."""
     by_model: bool = False
     """Whether a model decides: it may not retract core rules, policies or knowledge."""
 
@@ -103,8 +103,8 @@ def resolve(
     """Return the change that carries out a decision.
 
     add, dismiss and keep_both leave both memories as they are: the newer is an addition, there is no contradiction, or
-    there is one and both are worth knowing, in which case recall goes on showing the one with the other. supersede lets
-    one replace the other, merge lets one take in the other.
+    there is one and both are worth knowing, in which case recall continues to show both together. supersede lets
+    one replace the other, merge combines them.
     """
     kept, gone = _sides(conflict, resolution)
     settle = Link(
@@ -143,7 +143,7 @@ def resolve(
 
 
 def check(resolution: Resolution) -> None:
-    """Refuse an unknown decision, one without an author, and a note that is too long."""
+    """Refuse an unknown decision, one without an author, or one with too long a note."""
     if resolution.decision not in get_args(Decision):
         choices = ", ".join(get_args(Decision))
         raise InputError(f"There is no decision {resolution.decision!r}.", f"Give one of {choices}.")
@@ -182,10 +182,10 @@ def _conflicts(archive: Archive, partitions: Sequence[Partition]) -> Iterator[Co
     for pair, some in between.items():
         link = min(some, key=lambda each: _TYPES.index(each.type))
         source, target = memories[link.source_id], memories[link.target_id]
-        # Of one time, the one that was linked to is the older: it was there before.
+        # At the same time, the one that was linked to is the older: it existed before.
         older, newer = (source, target) if source.said_at < target.said_at else (target, source)
         if "procedural" in {older.layer, newer.layer}:
-            continue  # skills are variants, of which outcomes choose
+            continue  # skills are variants; their outcomes decide between them
         kind: ConflictKind = "superset" if link.source_id == newer.memory_id else "subset"
         if link.type in CONTRARY:
             kind = "contradiction"
@@ -262,14 +262,14 @@ def _decision(status: Status, action: str) -> Callable[..., Memory]:
 
 
 approve = _decision("active", APPROVE)
-"""Activate a quarantined memory; its trust stays as it is, and so does a live memory."""
+"""Activate a quarantined memory; its trust does not change. A live memory stays as it is."""
 
 reject = _decision("deleted", "reject")
-"""Delete a quarantined memory. Its tombstone keeps the same words from coming back by themselves."""
+"""Delete a quarantined memory. Its tombstone prevents the same words from being learned again."""
 
 
 class ForgetDecisions:
-    """Lists the requests to forget that wait, and settles one as a person decides."""
+    """Lists pending requests to forget, and settles one as a person decides."""
 
     def __init__(self, archive: Archive, wishes: Wishes, retraction: Retraction, settings: Settings) -> None:
         self._archive = archive
@@ -278,15 +278,15 @@ class ForgetDecisions:
         self._settings = settings
 
     def waiting(self, scope: Scope) -> tuple[ForgetRequest, ...]:
-        """Return the undecided requests to forget, with the words that wait."""
+        """Return the undecided requests to forget, with the words that wait for them."""
         return tuple(ForgetRequest(message=wish.message, words=wish.words) for wish in self._wishes.waiting(scope))
 
     def decide(
         self, scope: Scope, message_id: str, *, forget: bool, actor: str, discard: Discard | None = None
     ) -> ForgetDecision:
-        """Forget what a request means, or show its words again; `discard` drops what is kept in mind and says the same.
+        """Forget what a request means, or show its words again; `discard` drops what working memory holds and says the same.
 
-        Whatever holds its words is forgotten first: the request waits on until all of that is done.
+        Everything that holds its words is forgotten first: until then the request remains open.
 
         Raises:
             NotFoundError: No request of that message waits here.
@@ -327,7 +327,7 @@ class ForgetDecisions:
         return self._archive.memories(mine, ids=names) if names else ()
 
     def _staying(self, scope: Scope, requests: Sequence[Request]) -> frozenset[str]:
-        """Return what no conversation takes, with its words: what is firm, and what agents agreed on."""
+        """Return what no conversation may remove, with its words: what is firm, and what agents agreed on."""
         here = at_home(scope, self._settings)
         near = (memory for request in requests for memory in self._near(scope, request))
         stays = [each for each in near if each.firm or (is_shared(each.partition) and not here)]
@@ -336,7 +336,7 @@ class ForgetDecisions:
     def _silenced(
         self, scope: Scope, wish: Wish, requests: Sequence[Request], leave: Collection[str]
     ) -> tuple[str, ...]:
-        """Withhold what was said, and not learned, that holds what is named, with its answer; return the ids."""
+        """Withhold messages, not only memories, that hold what is named, with their answers; return the ids."""
         here, words = wish.message.partition, Words()
         known = {*leave, *(row.message_id for row in wish.words)}
         for request in requests:

@@ -47,7 +47,7 @@ __all__ = [
 
 
 _LOOKED_AT = 4
-"""So many times more are read of the scope's layer than it shows: these are reported as left out."""
+"""This many times more memories are read for the scope's layer than it shows: the rest is reported as left out."""
 
 _NAMING = frozenset({"name", "term", "quoted"})
 
@@ -95,7 +95,7 @@ def _held(archive: Archive, scope: Scope, names: Sequence[str]) -> Iterator[str]
 
 
 _SHARE = 0.1
-"""Share of source files from which on a language without a manifest counts."""
+"""Share of source files from which a language without a manifest counts."""
 
 
 def languages_of(paths: Iterable[str]) -> tuple[str, ...]:
@@ -143,7 +143,7 @@ def _files(root: Path) -> Iterator[str]:
 
 
 EVERY = 5
-"""Turns after which memory is asked whatever is said."""
+"""Turns after which memory is searched whatever is said."""
 
 _BY_WORDS: Sequence[TriggerKind] = ("past", "decision", "own")
 
@@ -153,11 +153,11 @@ _QUOTED = re.compile(
 
 
 def triggers(text: str, *, turn: int, known: Collection[str] = (), shown: str = "") -> tuple[Trigger, ...]:
-    """Return why memory should be asked for what was said; nothing where it need not.
+    """Return why memory should be searched for what was said; empty if it need not be.
 
     Words decide, in English, Chinese, German and Spanish (data/triggers.toml); no model does. Quoted text and titles do
-    not count. `turn` says how many messages of the person there were, this one included. A name that `shown` holds,
-    what the agent has before it, needs no looking up.
+    not count. `turn` says how many messages of the person there were, this one included. A name in `shown`,
+    what the agent already sees, needs no search.
     """
     return tuple(_found(text, turn, known, shown.casefold()))
 
@@ -189,7 +189,7 @@ CAPS: Mapping[InjectionLayer, int] = {"core": 10, "scope": 5, "query": 5}
 
 @dataclass(slots=True)
 class Layered:
-    """The text for the prompt, what it shows, and why it leaves out what it leaves out."""
+    """The text for the prompt, what it shows, and the reasons for what it leaves out."""
 
     text: str = ""
     shown: list[Injected] = field(default_factory=list)
@@ -207,9 +207,9 @@ def layered(
 ) -> Layered:
     """Return the layers as one text, in their order; what one shows already is not shown again.
 
-    A core rule is never cut nor left out for want of room. Where there is no room for what another layer holds, its
-    summary takes its place, or it is left out, and smaller ones after it may still go in. What is in mind (`working`)
-    comes before what bears on the words. `share` is most of the budget that what one other agent or pack gave may take.
+    A core rule is never cut or left out for lack of room. If there is no room for an entry of another layer, its
+    summary takes its place, or it is left out, and smaller ones after it may still go in. Working memory (`working`)
+    comes before what bears on the words. `share` is the most of the budget for what one other agent or pack gave.
 
     Raises:
         BudgetExceededError: The core rules do not fit.

@@ -1,4 +1,4 @@
-"""What a memory came from (X1), and its versions: its history, what differs, restoring one, what an agent knew at a time (G6)."""
+"""The origin of a memory (X1), and its versions: history, differences, restoring one, what an agent knew at a time (G6)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def dig(archive: Archive, partitions: Sequence[Partition], memory_id: str, as_of
 
 
 def dug(versions: Sequence[Memory], memory_id: str, as_of: RecallFilter) -> Archaeology:
-    """Return a memory that another agent lets be read: of its chain, only its own versions may be seen."""
+    """Return a memory that another agent grants to read: of its chain, only its own versions may be seen."""
     known = known_by(versions, as_of.known_at)
     if not known:
         raise _not_found(memory_id, as_of)
@@ -67,7 +67,7 @@ def dug(versions: Sequence[Memory], memory_id: str, as_of: RecallFilter) -> Arch
 
 
 def ends(archive: Archive, partitions: Sequence[Partition], memory_id: str) -> tuple[Memory, ...]:
-    """Return the ends of the chain that leads up from a memory: those that nothing replaced."""
+    """Return the ends of the chain that leads up from a memory: those not replaced by anything."""
     newer = _Site(archive, partitions, RecallFilter()).walk(memory_id, down=False)
     last = {new for _, new in newer} - {old for old, _ in newer} or {memory_id}
     return archive.memories(partitions, ids=sorted(last))
@@ -75,7 +75,7 @@ def ends(archive: Archive, partitions: Sequence[Partition], memory_id: str) -> t
 
 @dataclass
 class _Site:
-    """The versions that are read of a chain, each memory once."""
+    """The versions read of a chain, each memory once."""
 
     archive: Archive
     partitions: Sequence[Partition]
@@ -90,7 +90,7 @@ class _Site:
         return self._versions[memory_id]
 
     def walk(self, memory_id: str, *, down: bool) -> dict[tuple[str, str], None]:
-        """Return the pairs of successor and predecessor, upwards the other way round, the nearest first."""
+        """Return the pairs of successor and predecessor, reversed if upwards, the nearest first."""
         found: dict[tuple[str, str], None] = {}
         edge, seen = [memory_id], {memory_id}
         while edge:
@@ -145,7 +145,7 @@ def restore(
 ) -> Memory:
     """Restore a version of a memory.
 
-    Where nothing replaced the memory, it gets a new version with what the old one says. Where something did, a new
+    If nothing replaced the memory, it gets a new version with what the old one says. If something did, a new
     memory says it, and replaces the end of the chain: so a chain grows at its end only.
     """
     versions = archive.versions(own, memory_id) if own else ()
@@ -176,7 +176,7 @@ def restore(
 def _again(
     chosen: Memory, last: Sequence[Memory], own: Sequence[Partition], at: datetime, new_id: str
 ) -> tuple[MemoryChange, ...]:
-    """Return a new memory that says it from now on, and the end of what replaced it."""
+    """Return a new memory that says it from now on, and the retired version of what replaced it."""
     if foreign := [each.memory_id for each in last if each.partition not in own]:
         raise NotFoundError(f"{', '.join(foreign)} replaced it, and is not this user's to change.")
     replaced = tuple(each.memory_id for each in last)
@@ -193,7 +193,7 @@ def _again(
 
 
 def known(archive: Archive, partitions: Sequence[Partition], records: Iterable[Shown]) -> tuple[Known, ...]:
-    """Return the memories that each record shows, in the versions of then, as far as they are kept."""
+    """Return the memories that each record shows, in the versions of that time, as far as they are kept."""
     versions: dict[str, dict[int, Memory]] = {}
     found: list[Known] = []
     for shown in records:
@@ -222,7 +222,7 @@ def promote(
     at: datetime,
     new_id: NewId,
 ) -> Memory:
-    """Have what was learned in one project hold in all, by a new memory that supersedes it (G8)."""
+    """Let a memory of one project hold in all projects, by a new memory that supersedes it (G8)."""
     if not reason.strip():
         raise InputError("The reason is empty.", "Say why it shall hold in all projects.")
     found = archive.memories(partitions, ids=[memory_id]) if partitions else ()
@@ -304,7 +304,7 @@ def trace(
 ) -> Trace:
     """Return all that a memory came from, as far as the scope may see it.
 
-    Of a memory that another agent lets it read, that is what it says, the words quoted as its evidence, and the index
+    For a memory that another agent lets it read, that is its content, the words quoted as its evidence, and the index
     entries of its blocks: no message, link or event.
 
     Args:
@@ -312,7 +312,7 @@ def trace(
         grants: What other agents let it read.
         memory_id: The memory.
         scope: Who asks.
-        as_of: What was known at a time, or true; its other conditions do not count.
+        as_of: What was known, or true, at a time; its other conditions are ignored.
 
     Raises:
         NotFoundError: The scope sees no such memory, or it was not known or not true then.
@@ -339,7 +339,7 @@ def trace(
 def _traced(
     archive: Archive, partitions: Sequence[Partition], versions: Sequence[Memory], known_at: datetime | None
 ) -> Trace:
-    """Return what the last of these versions came from: words, blocks and their entries, what was said around, events."""
+    """Return the origin of the last of these versions: words, blocks and their entries, the messages around them, events."""
     memory = versions[-1]
     cited = [item.message_id for item in memory.evidence]
     messages = {message.message_id: message for message in archive.messages(partitions, ids=cited)}
@@ -353,7 +353,7 @@ def _traced(
         for note in message.withheld
     ]
     missing += [f"message {each}: not visible here, or no longer kept" for each in unseen]
-    # Labels of blocks are unique in their partition only: where no word can be seen, nor can its block.
+    # Labels of blocks are unique in their partition only: if its words cannot be seen, the block cannot either.
     homes = dict.fromkeys(quote.message.partition for quote in quotes) if memory.evidence else partitions
     blocks = archive.blocks(list(homes), ids=memory.block_ids)
     gone = set(memory.block_ids) - {block.block_id for block in blocks}

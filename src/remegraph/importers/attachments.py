@@ -1,4 +1,4 @@
-"""Take the bytes of attachments out of messages, and put them back.
+"""Remove the bytes of attachments from messages, and put them back.
 
 Known are the forms of LangChain (`base64`, `data`, data: URLs), of OpenAI and of Anthropic. Nothing is ever fetched:
 a block with a URL or a file id stays as it is.
@@ -53,7 +53,7 @@ _ALIASES = {
     "video/x-m4v": "video/mp4",
 }
 _UNTOLD = frozenset({"", "application/octet-stream", "binary/octet-stream"})
-"""Types that say nothing."""
+"""Types that carry no information."""
 
 _RECOGNISED = frozenset(_ALIASES.get(kind.mime, kind.mime) for kind in filetype.TYPES) - _UNTOLD
 """Types whose files are recognised by their first bytes."""
@@ -68,7 +68,7 @@ _TEXTS = frozenset(
 
 
 def _checked_mime(kind: AttachmentKind, declared: str, data: bytes) -> str:
-    """Return the type of some bytes: what they were said to be where that can be, else what they begin with."""
+    """Return the type of some bytes: the declared one if that is possible, else the one that they begin with."""
     said = declared.partition(";")[0].strip().lower()
     said = _ALIASES.get(said, said)
     guessed = filetype.guess_mime(data) or ""
@@ -117,13 +117,13 @@ _URLS = (("image_url", "url"), ("image_url",), ("source", "url"), ("url",), ("fi
 """Where blocks hold a URL, which may be a data: URL."""
 
 _PATHS = (*_RAW, *_URLS, ("text",))
-"""All places where bytes may have stood."""
+"""All places where bytes may have been."""
 
 _MIMES = (("mime_type",), ("media_type",), ("source", "media_type"), ("source", "mime_type"), ("file", "mime_type"))
 _NAMES = (("name",), ("filename",), ("file", "filename"), ("title",), ("extras", "filename"), ("extras", "name"))
 
 _PATH, _PREFIX = "path", "prefix"
-"""Keys of a reference, beside the fields of `Attachment`: where its bytes stood, and what came before them."""
+"""Keys of a reference, beside the fields of `Attachment`: where its bytes were, and what came before them."""
 
 _BEYOND = 1_000
 """Characters of a text file that are searched beyond those that are kept."""
@@ -132,7 +132,7 @@ _TEXT = "text"
 """The prefix of bytes that were given as text."""
 
 
-class _Refused(ValueError):  # noqa: N818 - no error yet: whether it is one, the intake says
+class _Refused(ValueError):  # noqa: N818 - not an error yet: the intake decides
     """Bytes that are not kept."""
 
     def __init__(self, why: str, cure: str) -> None:
@@ -142,7 +142,7 @@ class _Refused(ValueError):  # noqa: N818 - no error yet: whether it is one, the
 
 @dataclass
 class Intake:
-    """Takes the bytes out of the messages of one call, and leaves references in their place."""
+    """Replaces the bytes in the messages of one call with references."""
 
     policy: PerceptionPolicy
     _: KW_ONLY
@@ -236,7 +236,7 @@ class Intake:
 
 
 def restored(content: Any, read: Callable[[str], bytes | None]) -> Any:
-    """Return content with the bytes of its attachments where they stood."""
+    """Return content with the bytes of its attachments back in place."""
     return [_restored(block, read) for block in content] if isinstance(content, list) else content
 
 

@@ -39,7 +39,7 @@ class Conversation:
 def read_conversations(
     path: Path, *, timezone: tzinfo | None, default_time: datetime | None = None
 ) -> Iterator[Conversation]:
-    """Read the conversations of a file, one after the other; lines are read as they are asked for.
+    """Read the conversations of a file, one after the other; lines are read on demand.
 
     It may hold a JSON list of messages, `{"messages": [...]}`, a list of these, or JSON lines of any of them: one
     message per line is one conversation, one list or `{"messages": [...]}` per line is one each. Messages have any form
@@ -49,7 +49,7 @@ def read_conversations(
     again gives the same ids. A message that names no thread belongs to one named after the file and the conversation.
 
     Yields:
-        Whole conversations. Nothing of a conversation is given before all of it was read and checked.
+        Whole conversations. Nothing of a conversation is yielded before all of it was read and checked.
 
     Raises:
         NaiveTimeError: A time names no zone and none is given; names file and line.

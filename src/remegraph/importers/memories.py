@@ -1,4 +1,4 @@
-"""Memories of other systems: exports of mem0 and of LangGraph stores, taken in with their words as evidence."""
+"""Memories of other systems: exports of mem0 and of LangGraph stores, imported with their words as evidence."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Export", "Importing", "read_langmem", "read_mem0", "read_values", "store_items"]
 
 _PAGE = 1_000
-"""Items asked of a store at a time."""
+"""Items requested from a store at a time."""
 
 _MEM0 = 'Give what mem0\'s get_all() returns, as JSON: {"results": [{"id": ..., "memory": ..., "user_id": ...}]}.'
 _ITEMS = 'Give items of a store, as JSON: [{"namespace": [...], "key": ..., "value": {...}}].'
@@ -207,7 +207,7 @@ def _words(record: Mapping[str, Any]) -> str:
 
 
 def _content(value: Mapping[str, Any]) -> str:
-    """Return the words of a value of a store, or its fields where a schema of the host has several."""
+    """Return the words of a store's value, or its fields if a schema of the host has several."""
     inner = value.get("content")
     if isinstance(inner, Mapping):
         return _content(inner)
@@ -276,7 +276,7 @@ class Importing:
         return [each for each in records if said[each.record_id] is None]
 
     def change(self, records: Sequence[ForeignMemory], now: datetime) -> ChangeSet:
-        """Return the change that takes new records in, all of them at once.
+        """Return one change that imports all new records.
 
         A record with the words of a known memory, or of an earlier record, corroborates it: it gets both as evidence.
         """

@@ -1,4 +1,4 @@
-"""Messages of other libraries, to ours and back: nothing that they hold is lost.
+"""Convert messages of other libraries to ours and back: nothing that they hold is lost.
 
 LangChain is recognised by shape, never imported: this module is part of `import remegraph`.
 """
@@ -32,10 +32,10 @@ __all__ = [
 ]
 
 NOON = time(12)
-"""The hour of a day without one: it stays the same day in nearly every zone."""
+"""The hour for a day without one: it is the same day in nearly every zone."""
 
 LATEST_SECONDS = 1e11
-"""Unix seconds of the year 5138; what is larger counts something smaller than seconds."""
+"""Unix seconds of the year 5138; larger numbers count something smaller than seconds."""
 
 _CHINESE = re.compile(
     r"(?P<year>\d{4})年(?P<month>\d{1,2})月(?P<day>\d{1,2})日"
@@ -53,7 +53,7 @@ def parse_time(value: object, *, timezone: tzinfo | None) -> datetime:
 
     Raises:
         NaiveTimeError: The time names no zone and none is given.
-        MessageError: It is no time.
+        MessageError: It is not a time.
     """
     if isinstance(value, bool):
         raise MessageError(f"The time {value!r} is no time.", _CURE)
@@ -156,7 +156,7 @@ _DEFAULTS: dict[str, object] = {
 _TIMES = ("time", "timestamp", "created_at")
 
 _METADATA = frozenset({"additional_kwargs", "response_metadata", "artifact"})
-"""Fields with objects of the host; what is no JSON is left out, and noted."""
+"""Fields with objects of the host; what is not JSON is left out, and noted."""
 
 _OWN = frozenset(
     {"message_id", "id", "thread", "role", "name", "content", "time", "timestamp", "created_at", "tool_calls",
@@ -172,12 +172,12 @@ _JSON_CURE = "Give values that JSON can hold: text keys, no NaN, and bytes as ba
 def to_message(value: object, *, thread: str, default_time: datetime, timezone: tzinfo | None) -> Message:
     """Turn a message of any known form into ours. Its id may be empty; fields that ours lacks are in `extra`.
 
-    Known are our `Message` (returned as is), mappings with our fields, of OpenAI chat or of LangChain (`messages_to_dict`,
-    `dumpd`, or flat), a LangChain `BaseMessage`, and plain text of the user.
+    Known are our `Message` (returned as is), mappings with our fields, of OpenAI chat or of LangChain
+    (`messages_to_dict`, `dumpd`, or flat), a LangChain `BaseMessage`, and plain text of the user.
 
     Raises:
         NaiveTimeError: Its time names no zone and none is given.
-        MessageError: It is no message, or holds what cannot be recorded; names the field.
+        MessageError: It is not a message, or holds what cannot be recorded; names the field.
     """
     if isinstance(value, Message):
         return value
@@ -228,7 +228,7 @@ def timed(value: object) -> bool:
 
 @contextmanager
 def at_index(index: int) -> Iterator[None]:
-    """Name the message that an error inside is about by its index, from 0."""
+    """Name the message that an error inside is about, by its index from 0."""
     try:
         yield
     except MessageError as error:
@@ -339,7 +339,7 @@ def _from_chat(value: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _outcome(value: Mapping[str, Any]) -> bool | None:
-    """Return whether a tool result says that the call succeeded; none where it does not say."""
+    """Return whether a tool result says that the call succeeded; None if it does not say."""
     for key, good in (("ok", True), ("success", True), ("is_error", False)):
         if isinstance(value.get(key), bool):
             return bool(value[key]) is good
@@ -378,7 +378,7 @@ def _call(value: object, field: str) -> ToolCall:
 
 
 def _parsed(arguments: object) -> object:
-    """Return the value of a text of arguments; the text itself where it is no JSON."""
+    """Return the value of a text of arguments; the text itself if it is not JSON."""
     if not isinstance(arguments, str):
         return arguments
     try:
@@ -397,7 +397,7 @@ def _arguments(args: object) -> str:
 
 
 def _openai(calls: Iterable[ToolCall]) -> list[dict[str, Any]]:
-    """Return calls in OpenAI's form; what equals it need not be kept."""
+    """Return calls in OpenAI's form; anything equal to it need not be kept."""
     return [
         {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": _arguments(call.args)}}
         for call in calls
@@ -408,7 +408,7 @@ def _openai(calls: Iterable[ToolCall]) -> list[dict[str, Any]]:
 
 
 def _from_langchain(kind: str, data: Mapping[str, Any]) -> dict[str, object]:
-    """Return our fields from a LangChain message, with what they do not say in `extra`."""
+    """Return our fields from a LangChain message, with everything else in `extra`."""
     base = _base(kind)
     speaker = str(data.get("role")) if base == "chat" else base
     role = ROLES.get(speaker.lower(), "assistant" if base == "chat" else None)

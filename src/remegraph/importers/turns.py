@@ -1,7 +1,7 @@
-"""A conversation as its host holds it, again and again: what of it is recorded, and under which ids.
+"""A conversation that its host hands over repeatedly: what of it is recorded, and under which ids.
 
-Hosts give all messages of a thread after each turn. Messages known to the ledger are recognised by id and compared as they
-are; only the rest is read in full.
+Hosts give all messages of a thread after each turn. Messages known to the ledger are recognised by id and compared as
+they are; only the rest is read in full.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _SUMMARY = ("lc_source", "summarization")
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One message that was said, by its id; read in full where it had to be."""
+    """One received message, by its id; read in full only if necessary."""
 
     message_id: str
     value: Message | LangChainMessage
     index: int
     own_id: bool = True
-    """Whether the host gave the id; else it follows from the place in the list and from what is said."""
+    """Whether the host gave the id; else it follows from the place in the list and the content."""
 
     @property
     def role(self) -> Role | None:
-        """Who speaks."""
+        """The speaker."""
         return self.value.role if isinstance(self.value, Message) else _role(self.value)
 
 
@@ -55,7 +55,7 @@ class Course:
     """Index of the newest message that may replace others: instructions, a framework's summary; -1: there is none."""
 
     def without(self, off: Collection[str]) -> Course:
-        """Return it without some messages, and without what was answered to them: it may repeat what they say."""
+        """Return it without some messages and the answers to them, which may repeat what they say."""
         kept: list[Received] = []
         silent = False
         for each in self.heard:
@@ -83,7 +83,7 @@ class Lookup(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """Messages that the ledger lacks, and how many it has."""
+    """Messages that the ledger lacks, and the number that it has."""
 
     messages: tuple[Message, ...]
     known: int
@@ -108,7 +108,7 @@ class Turns:
     _kinds: dict[type, bool] = field(default_factory=dict, init=False)
 
     def read(self, values: Iterable[object]) -> Course:
-        """Return what was said, each with its id; a message without one gets the same id every time."""
+        """Return the messages that were said, each with its id; one without an id gets the same one every time."""
         found: list[Received] = []
         gap = -1
         for index, value in enumerate(listed(values)):
@@ -141,7 +141,7 @@ class Turns:
         ]
 
     def news(self, heard: Sequence[Received], known: Mapping[str, Recorded], recorded: Lookup) -> News:
-        """Return what of it the ledger lacks. A message whose content was replaced is news under an id of its own."""
+        """Return what the ledger lacks of it. A message whose content was replaced is new, under an id of its own."""
         words = {name: _words_of(found.body) for name, found in known.items()}
         lacking: dict[str, Message] = {}
         forms: dict[str, str] = {}
@@ -216,7 +216,7 @@ class Turns:
 
 
 _Words = tuple[Role | None, Any, list[tuple[Any, Any, Any]], str]
-"""The identity of a message: who said what, and which calls it asks for or answers."""
+"""The identity of a message: its speaker and content, and the calls it makes or answers."""
 
 
 def _words(message: Message) -> _Words:
@@ -230,7 +230,7 @@ def _words_of(body: Mapping[str, Any]) -> _Words:
 
 
 def _looks_like(value: Message | LangChainMessage, words: _Words) -> bool:
-    """Whether a message says this, as far as that can be seen without reading it in full."""
+    """Whether a message matches this, as far as that can be seen without reading it in full."""
     if isinstance(value, Message):
         return _words(value) == words
     calls = [(call.get("name"), call.get("args"), call.get("id") or "") for call in getattr(value, "tool_calls", ())]
@@ -242,7 +242,7 @@ def _is_outdated(found: Recorded | None) -> bool:
 
 
 def left_out(role: Role | None, kwargs: object) -> bool:
-    """Return whether a message is no utterance: instructions, a framework's summary, or injected memory.
+    """Return whether a message is not part of the talk: instructions, a framework's summary, or injected memory.
 
     The result of a tool that recalls stays: a call belongs to its result.
     """

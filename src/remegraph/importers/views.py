@@ -1,6 +1,6 @@
-"""Views: what a host's list of messages says about recorded ones: an abandoned branch, a return, a removal.
+"""Views: what a host's list of messages shows about recorded ones: an abandoned branch, a return, a removal.
 
-A host that trims, summarises, or hands over only the newest messages takes nothing back, so absence alone proves nothing.
+A host that trims, summarises, or hands over only the newest messages retracts nothing, so absence alone proves nothing.
 Only a list that a checkpointer keeps for the whole graph shows a rewind, and only by what follows the newest recorded
 message. Where anything is uncertain, nothing follows.
 """
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 __all__ = ["Judge", "OffRecord", "Recent", "View", "placed"]
 
 _MOST = 10_000
-"""Messages that a process remembers to have recorded."""
+"""Messages that a process remembers having recorded."""
 
 _SETTLED = timedelta(minutes=5)
-"""Words of other processes that are younger may be missing from a list only because both talk at the same time."""
+"""Words of other processes younger than this may be missing from a list only because both talk at the same time."""
 
 _START = ""
 """The place after which the first message of a list comes."""
 
 _BACK: frozenset[WithheldReason] = frozenset({"rewound", "removed"})
-"""Why messages are hidden that are shown again when their host has them again."""
+"""Reasons for hiding messages that are shown again when their host has them again."""
 
 
 class View(Record):
@@ -59,17 +59,17 @@ class View(Record):
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a message stood when it was recorded, in a list that was whole."""
+    """The place of a message when it was recorded, in a complete list."""
 
     after: str
-    """Id of the message before it; nothing for the first."""
+    """Id of the message before it; empty for the first."""
     channel: str
     moment: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A message that is recorded."""
+    """A recorded message."""
 
     name: str
     stands: str
@@ -79,7 +79,7 @@ class _Row:
 
 
 def placed(messages: Iterable[Message], course: Course, view: View) -> tuple[Message, ...]:
-    """Return new messages with their places noted, as far as a list shows them."""
+    """Return new messages with their places, as far as a list shows them."""
     if not _absence_counts(course, view):
         return tuple(messages)
     names = [heard.message_id for heard in course.heard]
@@ -119,7 +119,7 @@ class OffRecord(Recent):
         return [each for each in said if self.holds(partition, each)]
 
     def forget(self, partition: Partition, said: Iterable[tuple[str, str]]) -> None:
-        """Remember these no more: the ledger does."""
+        """Forget these: the ledger remembers them now."""
         for each in said:
             self._said.pop((partition, each), None)
 
@@ -138,12 +138,12 @@ class Judge:
 
     @cached_property
     def back(self) -> tuple[str, ...]:
-        """Ids of messages that were hidden because the host left or removed them, and that it has again."""
+        """Ids of messages that were hidden because the host abandoned or removed them, and that it has again."""
         return tuple(row.name for row in self._back)
 
     @cached_property
     def left(self) -> tuple[str, ...]:
-        """Ids of messages of a branch that the host left: something else is where it began."""
+        """Ids of messages of a branch that the host abandoned: something else is where it began."""
         gone: list[str] = []
         for point, instead in self._forks():
             branch: set[str] = set()
@@ -158,7 +158,7 @@ class Judge:
 
     @cached_property
     def gone(self) -> tuple[str, ...]:
-        """Ids of messages that the host had, and has no more, whatever is in their place."""
+        """Ids of messages that the host no longer has, whatever is in their place."""
         start = self.view.moment if self.view.due else self.view.began
         if not start or not self._absence_counts or not self.known:
             return ()
@@ -205,9 +205,10 @@ class Judge:
         return tuple(row for row in hidden if row.stands in shown)
 
     def _forks(self) -> Iterator[tuple[str, Received | Role | None]]:
-        """Yield each message after which another branch may have been left, and what is there instead.
+        """Yield each message after which a branch may have been abandoned, and what is there instead.
 
-        That is who speaks, where it is not said yet; None where it is known that one of the two branches was left.
+        That is the next speaker, if nothing is said yet; None if it is known that one of the two branches was
+        abandoned.
         """
         back = {row.stands for row in self._back}
         yield from dict.fromkeys(
@@ -231,7 +232,7 @@ class Judge:
             yield last.message_id, "assistant"
 
     def _later(self, point: str) -> Iterator[_Row]:
-        """Yield what was recorded after a message; of a thread that begins again, what came after its checkpoint."""
+        """Yield what was recorded after a message; for a thread that begins again, what came after its checkpoint."""
         if point == _START:
             since = self.view.addressed
             rows = _rows(self.recorded(thread=self.thread)) if since else []
@@ -242,7 +243,7 @@ class Judge:
             yield from _rows(self.recorded(thread=self.thread, after=found.seq))
 
     def _certain(self, row: _Row, moment: str = "") -> bool:
-        """Return whether a message was in this list before, and would be in it now had the host not let it go."""
+        """Return whether a message was in this list before, and would still be in it if the host had not removed it."""
         place, before = row.place, moment or self.view.moment
         if place is None or place.channel != self.view.channel:
             return False
@@ -253,7 +254,7 @@ class Judge:
     def _replaced(self, row: _Row, instead: Received | Role | None) -> bool:
         """Return whether something else is in the place of a message.
 
-        An answer whose place the next question takes may only have got lost: to hosts that keep no answers, say.
+        An answer whose place the next question takes may only be missing, as with hosts that do not keep answers.
         """
         if instead is None:
             return True

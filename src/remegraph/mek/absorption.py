@@ -1,8 +1,8 @@
-"""Take items in: those of another agent or a pack (K8), and those that change a memory of one's own (K6).
+"""Absorb items: those of another agent or a pack (K8), and those that change a memory of one's own (K6).
 
-What others give is weighed, attributed, and taken in once, all of it or nothing. The raw record comes first, as for any memory.
-Its item is kept to the letter, but only an id of it is text: so the words of others are found through memories, which say
-from whom they are or wait for approval; never as one's own words.
+What others give is weighed, attributed, and absorbed once, all of it or nothing. The raw record comes first, as for any
+memory. Its item is kept to the letter, but only its id is text, so the words of others are found only through memories,
+which say who they are from or wait for approval, and never as one's own words.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _raw_record(candidate: Candidate, now: datetime) -> Message:
 
 @dataclass
 class _Drafts:
-    """The next versions that verdicts make, each memory once."""
+    """The next versions that follow from verdicts, one for each memory."""
 
     heads: dict[str, Memory]
     """Of the memories that are corroborated."""
@@ -164,7 +164,7 @@ _LOOKED_AT = 8
 
 @dataclass(frozen=True, slots=True)
 class Absorber:
-    """Takes offers in."""
+    """Absorbs offers."""
 
     archive: Archive
     near: _Near
@@ -175,7 +175,7 @@ class Absorber:
     redactor: Redactor
 
     def absorb(self, offers: Sequence[Offer], *, said_in: Partition, lives_in: Partition, actor: str) -> Absorption:
-        """Take offers in, in one change: all of them, or none. The same ones again change nothing.
+        """Absorb offers in one change: all of them, or none. The same ones again change nothing.
 
         Known content is corroborated, once by each agent; what contradicts a memory is kept beside it, both in dispute;
         untrusted content waits for approval. No memory of the agent's own is rewritten, replaced or trusted more.
@@ -222,7 +222,7 @@ class Absorber:
         message_ids = [each.message_id for each in candidates]
         ids = [block.block_id for block in self.archive.blocks([said_in], message_ids=message_ids)]
         here = self.archive.memories([lives_in], block_ids=ids) if ids else ()
-        # Of these raw records, the memories that hold their items, whatever became of them.
+        # The memories that hold the items of these raw records, whatever their status.
         absorbed = {item.message_id: memory for memory in here for item in memory.evidence}
         return Known(absorbed, {memory.memory_id: memory for memory in heads}, near, witnesses)
 
@@ -244,7 +244,7 @@ class Absorber:
     # ------------------------------------------------------------------------------------------- writing
 
     def _change(self, writing: Sequence[Verdict], said_in: Partition, lives_in: Partition, actor: str) -> ChangeSet:
-        """Return the change that takes offers in: their raw records, and the memories that rest on them."""
+        """Return the change that absorbs offers: their raw records, and the memories that rest on them."""
         now = self.clock()
         wanted = {verdict.candidate.message_id: verdict.candidate for verdict in writing}
         there = self.archive.blocks([said_in], message_ids=list(wanted))
@@ -302,10 +302,10 @@ def _report(verdicts: Sequence[Verdict], committed: ChangeSet | None) -> Absorpt
 
 
 def candidate(item: MemoryItem) -> MemoryCandidate:
-    """Return an item as a statement that the memory writer takes up.
+    """Return an item as a statement for the memory writer.
 
     Args:
-        item: What it says stands on the shelf of the person, or of the field, that it is about; an event, on the user's.
+        item: It is put on the shelf of the person or the field that it is about; an event, on the user's.
     """
     content = item.content
     key = ""
@@ -347,16 +347,16 @@ class ItemWriter:
         return found[0] if found and found[0].status not in {"deleted", *TOMBSTONES} else None
 
     def update(self, item: MemoryItem, scope: Scope) -> Memory:
-        """Let a memory say what its item says. What the item leaves as it was stays; the same item changes nothing.
+        """Update a memory to what its item says. Fields that the item leaves unchanged stay; the same item changes nothing.
 
         Args:
-            item: The memory's id, and all that it shall say.
+            item: The memory's id, and all that it is to say.
             scope: Whose.
 
         Raises:
-            InputError: The memory does not hold now, or the item says nothing.
+            InputError: The memory is not current, or the item says nothing.
             NotFoundError: There is no such memory, or none of an id that the item links it with.
-            ConflictError: Other changes came first, again and again, or another memory says the same.
+            ConflictError: Other changes kept coming first, or another memory says the same.
         """
         check_statement(sentence(item.content), importance_of(item.importance))
         statement_id = self.new_id()
@@ -379,7 +379,7 @@ class ItemWriter:
         return repeated(act, lost=ConflictError([item.memory_id], "Read it again, and update it then."))
 
     def _revised(self, old: Memory, item: MemoryItem, scope: Scope) -> tuple[Memory, tuple[Link, ...]]:
-        """Return a memory as it shall be, and the links that it has not yet."""
+        """Return the updated memory, and its new links."""
         mine = self._own(scope)
         links = self.archive.links(mine, [old.memory_id], live=True)
         known = {*links, *links_of(item_of(old, links))}

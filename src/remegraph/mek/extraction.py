@@ -2,8 +2,8 @@
 
     START -> retrieve -> filter -> desensitize -> generalize -> check -> standardize -> END
 
-Each step lets through what may go on and says of the rest why it stays. A model may find names and say things more
-generally; what it answers is searched like everything else, and nothing leaves in which something private is found.
+Each step passes on what may continue, and reports why the rest stays. A model may find names and say things more
+generally; its answers are searched like everything else, and nothing in which something private is found leaves.
 """  # noqa: D415 - the first line introduces the picture
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = ["ExtractService", "ShareInput", "Sources", "build_extractor", "invent
 
 
 def unsharable(memory: Memory, now: datetime, *, figures: SkillFigures | None = None, episodes: bool = False) -> str:
-    """Return why a memory may not be shared (B11, K7), or an empty text. Of a skill, `figures` say how it goes."""
+    """Return why a memory may not be shared (B11, K7), or an empty text. For a skill, `figures` are its success figures."""
     reasons = (
         (memory.status not in {"active", "low_priority"}, f"It is {memory.status}."),
         (memory.trust < QUARANTINE_BELOW, "It is not trusted enough."),
@@ -161,7 +161,7 @@ class Sources:
 
 
 class ShareInput(TypedDict):
-    """A request to share, and by whom."""
+    """A request to share, and who made it."""
 
     query: str
     scope: Scope
@@ -194,7 +194,7 @@ ExtractService = CompiledStateGraph[_State, None, ShareInput, Shared]
 
 
 def build_extractor(sources: Sources) -> ExtractService:
-    """Return the graph that makes knowledge of memories."""
+    """Return the graph that makes knowledge from memories."""
     steps = _Steps(sources)
     graph = StateGraph(_State, input_schema=ShareInput, output_schema=Shared)
     order = (steps.retrieve, steps.filter, steps.desensitize, steps.generalize, steps.check, steps.standardize)
@@ -298,12 +298,12 @@ class _Steps:
             state["check"]()
             try:
                 said |= {each.memory.memory_id: each for each in _generalized(batch, state["generalizer"])}
-            except (InvalidAnswerError, RequestRefusedError):  # the rules' words are as safe
+            except (InvalidAnswerError, RequestRefusedError):  # the words of the rules are just as safe
                 failed += [each.memory.memory_id for each in batch]
         return {"left": tuple(said.values()), "rejected": rejected, "by_rules": tuple(failed)}
 
     def check(self, state: _State) -> _Update:
-        """Search everything that is about to leave once more."""
+        """Search everything that is about to leave once again."""
         _begin(state, "check", len(state["left"]))
         whys = {
             each.memory.memory_id: private({"title": each.title, "content": each.content}, each)
@@ -389,7 +389,7 @@ def _generalized(batch: Sequence[Candidate], generalizer: Generalizer) -> list[C
 
 def _item(candidate: Candidate, agent: str, now: datetime) -> KnowledgeItem:
     content = dict(candidate.content)
-    if candidate.kind == "workflow":  # what was taken out of a step's arguments is a slot for the next caller
+    if candidate.kind == "workflow":  # what was removed from a step's arguments becomes a slot for the next caller
         content["steps"] = [{**step, "details": as_slots(step["details"])} for step in content["steps"]]
     name = candidate.title or title_of(candidate.kind, content)
     return KnowledgeItem.model_validate(

@@ -54,7 +54,7 @@ _FORMS: Mapping[Kind, str] = {
 def generalized(kind: Kind, content: Mapping[str, Any], language: str) -> dict[str, Any]:
     """Return the content of knowledge in the form of its kind.
 
-    Of an episode only the pattern: who took part, when and where stays behind, and so do the ids of other events.
+    Of an episode only the pattern remains: participants, time, place and the ids of other events are left out.
     """
     say = partial(_general, language=language)
     domain = say(str(content.get("domain", ""))) or "general"
@@ -92,7 +92,7 @@ def generalized(kind: Kind, content: Mapping[str, Any], language: str) -> dict[s
 
 
 def prose(kind: Kind, content: Mapping[str, Any]) -> dict[str, str]:
-    """Return the sentences of knowledge, by their paths: what a model may say in other words."""
+    """Return the sentences of knowledge that a model may reword, by their paths."""
     roots = {
         "workflow": ("task_description", "when_to_use"),
         "profile": ("generalized_attributes",),
@@ -117,7 +117,7 @@ def reworded(content: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str,
 
 
 def has_substance(kind: Kind, content: Mapping[str, Any], language: str) -> bool:
-    """Return whether something of general value is left."""
+    """Return whether anything of general value is left."""
     if kind == "workflow" and content.get("steps"):
         return True
     hollow = {token for word in _table(language)["words"].values() for token in query_tokens(word)}
@@ -176,7 +176,7 @@ _NOTHING: tuple[Any, ...] = ("", [], {}, None)
 
 
 def _in_general(value: Any, say: Callable[[str], str]) -> Any:
-    """Return a value in general words; nothing where nothing is left."""
+    """Return a value in general words; None if nothing is left."""
     if isinstance(value, str):
         return say(value)
     if isinstance(value, list):
@@ -246,7 +246,7 @@ _CAPITAL = re.compile(r"[A-Z][^\W_]*(?:[ '’.-]+[^\W_]+)*")
 _WORD = re.compile(r"[^\W\d_]+")
 _OF = re.compile(r" of (?:the )?")
 _ID = re.compile(r"(?=.*\d).{6,}", re.DOTALL)
-"""Long enough, and odd enough, to be no word."""
+"""Long and unusual enough not to be a word."""
 
 Known = frozenset[str]
 
@@ -278,7 +278,7 @@ def known(
 
 
 def _shown(said: Iterable[str]) -> Iterator[str]:
-    """Yield names by their form; in "Rules of the Ritz", "Rules" is none where the word is common here."""
+    """Yield names by their form; in "Rules of the Ritz", "Rules" is not a name if the word is common here."""
     texts = tuple(said)
     ordinary = {word for text in texts for word in _WORD.findall(text) if word.islower()}
     for text in texts:

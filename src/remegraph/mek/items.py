@@ -1,6 +1,6 @@
-"""Knowledge items: validation at the door (MEK, 2.2.3), their ids, digests and titles, and signatures (Ed25519) of items and packs.
+"""Knowledge items: their validation (MEK, 2.2.3), ids, digests and titles, and signatures (Ed25519) of items and packs.
 
-What is signed for one purpose never passes for another: the purpose is signed along with the data.
+A signature for one purpose is never valid for another: the purpose is signed with the data.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _item(item: Item | Mapping[str, Any], form: type[Item], name: str, **unless_
         raise InputError(f"{name} is of type {type(item).__name__}.", wanted)
     try:
         return form.model_validate({**unless_given, **in_english(item)})
-    except ValueError as error:  # pydantic's, or that a field is given twice
+    except ValueError as error:  # pydantic's error, or a field given twice
         raise _refusal(error, form.__name__, name) from error
 
 
@@ -143,7 +143,7 @@ def _parts(value: object) -> Iterable[object]:
 
 @contextmanager
 def _extra() -> Iterator[None]:
-    """Import what the extra `sharing` brings: all else, items without signatures too, does without it."""
+    """Import what the extra `sharing` installs; everything else, including items without signatures, works without it."""
     try:
         yield
     except ModuleNotFoundError as missing:
@@ -300,7 +300,7 @@ def signed(item: KnowledgeItem, key: SigningKey) -> KnowledgeItem:
 
 
 def signer(item: KnowledgeItem, keys: TrustStore) -> str | None:
-    """Return the agent that an item names if its trusted key signed the item, else None."""
+    """Return the agent that an item names if a trusted key of that agent signed the item, else None."""
     try:
         key = keys.verify(
             item_digest(item).encode(), Signature.model_validate(item.metadata.get(SIGNATURE)), purpose=_PURPOSE

@@ -1,4 +1,4 @@
-"""Offers of another agent or a pack: how far each is believed, and what becomes of it given what is known (K8, X6)."""
+"""Offers of another agent or a pack: how far each is believed, and the verdict on it given what is known (K8, X6)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Offer:
     origin: Origin
     """It names only a proven agent."""
     trust: float
-    """At most the lesser of the item's own trust and that of its source."""
+    """At most the lower of the item's own trust and that of its source."""
     raw: Mapping[str, Any]
     """The item as it came, for the record."""
     importance: float = 0.5
@@ -49,7 +49,7 @@ class Offer:
     """A remark for the report."""
 
     def redacted(self, redactor: Redactor) -> Offer:
-        """Return it without private data, in its raw record, too. Check it first: a signature fits no other words."""
+        """Return it without private data, in its raw record, too. Check the signature first: it fits only the original words."""
         if not redactor.kinds:
             return self
         content = type(self.content).model_validate(redactor.json(json.loads(self.content.to_json())))
@@ -131,7 +131,7 @@ def read(
     said_in: Partition,
     lives_in: Partition,
 ) -> list[Candidate]:
-    """Return what each offer would be."""
+    """Return the candidate for each offer."""
     skills = dict(known)
     candidates: list[Candidate] = []
     for offer in offers:
@@ -170,7 +170,7 @@ def _skill(skill: Skill | None, known: Mapping[str, Skill], memory_id: str) -> S
     skill = skill if folded(skill.name) not in taken else skill.evolve(name=f"{skill.name} {memory_id[:8]}")
     try:
         check_skill(skill, known)
-    except SkillError:  # then it says how it is done, and nothing executes it
+    except SkillError:  # then it is only a description, and cannot be executed
         return None
     return skill
 
@@ -182,7 +182,7 @@ _NOT_COUNTED = "It says what is known; its source is not believed enough to coun
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An offer as it is understood, and the ids that follow from it."""
+    """An offer as parsed, and the ids that follow from it."""
 
     offer: Offer
     says: Understood
@@ -214,7 +214,7 @@ class Known:
     absorbed: Mapping[str, Memory]
     """By the ids of raw records: the memories that hold those items already."""
     heads: Mapping[str, Memory]
-    """By id: what was made of the same items of other sources."""
+    """By id: the memories made from the same items of other sources."""
     near: Mapping[str, Sequence[Memory]]
     """By the ids of candidates: live memories like them."""
     witnesses: Mapping[str, frozenset[str]]
@@ -232,7 +232,7 @@ class Verdict:
 
     @property
     def writes(self) -> bool:
-        """Whether a memory gets a new version by it."""
+        """Whether it gives a memory a new version."""
         return self.outcome not in {"known", "refused"}
 
 
@@ -253,7 +253,7 @@ class _Scale:
     """New raw records."""
 
     def verdict(self, each: Candidate) -> Verdict:
-        """Return what becomes of a candidate."""
+        """Return the verdict on a candidate."""
         if refusal := each.offer.refusal or _refusal(each):
             return Verdict(each, "refused", reason=refusal)
         head = self.known.heads.get(each.memory_id)

@@ -119,5 +119,5 @@ _NAMESPACE = UUID("6f0d9a52-5f0c-4a43-9d53-7f2f6f3b6a11")
 
 
 def operation_id(*parts: object) -> str:
-    """Return the stable id of an operation on these things (uuid5 of their JSON)."""
+    """Return the stable id of an operation on these values (uuid5 of their JSON)."""
     return str(uuid5(_NAMESPACE, json.dumps([str(part) for part in parts])))

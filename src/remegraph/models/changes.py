@@ -69,12 +69,12 @@ class BroughtBlock(Record):
     message_ids: tuple[Token, ...] = Field(min_length=1, description="Its messages, in their order.")
 
     def done(self, partition: Partition, recipe: str) -> Work:
-        """Return the work row by which it is never summarised."""
+        """Return the work row that prevents it from being summarised."""
         return Work(partition=partition, block_id=self.block_id, recipe=recipe, state="done", attempts=1)
 
 
 class Brought(Record):
-    """Words that come from another ledger, with the blocks that they are in."""
+    """Messages from another ledger, with the blocks that they are in."""
 
     partition: Partition = Field(description="Where to.")
     messages: tuple[Message, ...] = Field(description="What was said, in its order.")
@@ -89,7 +89,7 @@ class Brought(Record):
 
 
 class Work(Record):
-    """State of one piece of work: this block, this topic, this recipe. It is what makes 'once' true."""
+    """State of one piece of work: this block, this topic, this recipe. It ensures that work is done once."""
 
     partition: Partition = Field(description="The partition of the block.")
     block_id: str = Field(description="The block.")
@@ -101,7 +101,7 @@ class Work(Record):
 
 
 class Withholding(Record):
-    """Words of a message that shall be shown no more, or shown again."""
+    """Words of a message to be hidden, or shown again."""
 
     partition: Partition = Field(description="Where the message lives.")
     message_id: Token = Field(description="The message.")
@@ -111,7 +111,7 @@ class Withholding(Record):
 
 
 AT_REQUEST = "at the person's request"
-"""Why a memory was forgotten that a person asked in talk to forget."""
+"""Why a memory was forgotten that a person asked to forget in conversation."""
 
 
 class ChangeSet(Record):

@@ -119,7 +119,7 @@ def key_id_of(public: bytes) -> str:
 
 
 class Signature(Record):
-    """Who signed something, and what came of it."""
+    """Who signed something, and the result of the check."""
 
     algorithm: Literal["ed25519"] = Field(default="ed25519", description="How it was signed.")
     key_id: Token = Field(pattern=r"^[0-9a-f]{32}$", description="The key that signed it: see `key_id_of`.")
@@ -140,7 +140,7 @@ class TrustedKey(Record):
 
 
 def in_english(given: Any) -> Any:
-    """Return an item or a pack with the English names of its fields and values. What is no mapping stays as it is.
+    """Return an item or a pack with the English names of its fields and values. Anything but a mapping is returned unchanged.
 
     Args:
         given: As it was written, in Chinese, English or both.
@@ -287,7 +287,7 @@ class MemoryItem(_Item):
 
 
 class WorkflowKnowledge(_Content):
-    """How a task is done, by whom and where left out."""
+    """How a task is done, without who did it and where."""
 
     task_description: Text = Field(description="The task, in words.")
     workflow_name: Text = Field(description="Its canonical name.")
@@ -305,7 +305,7 @@ class ProfileKnowledge(_Content):
 
 
 class SemanticKnowledge(_Content):
-    """A concept, without what is so in one place only."""
+    """A concept, without what holds in one place only."""
 
     concept_name: Text = Field(description="The concept.")
     generalized_properties: dict[Text, Json] = Field(default_factory=dict, description="Its properties.")
@@ -320,7 +320,7 @@ class CausalPattern(_Content):
 
 
 class EpisodeKnowledge(_Content):
-    """A lesson of events of one kind, without who took part, when and where."""
+    """A lesson of events of one kind, without participants, time and place."""
 
     event_pattern: Text = Field(description="What happens.")
     generalized_causal_chain: CausalPattern = Field(default_factory=CausalPattern, description="Why, and what follows.")
@@ -358,7 +358,7 @@ class KnowledgeItem(_Item):
 
 
 class Rejection(Record):
-    """A memory that was found and does not leave."""
+    """A memory that was found and is not shared."""
 
     memory_id: Token = Field(description="The memory.")
     step: Literal["filter", "desensitize", "generalize", "check"] = Field(description="The step that held it back.")

@@ -121,7 +121,7 @@ def item_of(memory: Memory, links: Sequence[Link] = ()) -> MemoryItem:
 
 
 def links_of(item: MemoryItem) -> tuple[Link, ...]:
-    """Return the links that an item names: its causes, its effects, and what it is related to."""
+    """Return the links that an item names: its causes, effects and relations."""
     chain = item.content.causal_chain if isinstance(item.content, EpisodeContent) else CausalChain()
     related = (Link(source_id=item.memory_id, type="related", target_id=each) for each in item.related_memory_ids)
     found = (*_causes(item.memory_id, chain), *related)
@@ -150,9 +150,9 @@ def fields_of(item: MemoryItem) -> dict[str, Any]:
 
 
 def fused(old: Any, new: Any) -> Any:
-    """Return what two payloads that say the same hold together: what was known stays, what it lacks is added.
+    """Return the union of two payloads that say the same: what was known stays, what it lacks is added.
 
-    Of lists, parts of one name are one part.
+    In lists, parts with the same name are one part.
     """
     if isinstance(old, dict) and isinstance(new, dict):
         return old | {key: fused(old[key], value) if key in old else value for key, value in new.items()}
@@ -169,7 +169,7 @@ def _named(part: Any) -> bool:
 
 
 def revised(memory: Memory, item: MemoryItem, links: Sequence[Link] = ()) -> Memory:
-    """Return a memory that says what an item says; of what the item leaves as it was, nothing changes.
+    """Return a memory that says what an item says; what the item leaves unchanged stays.
 
     `links` are those with which it was seen.
     """
@@ -279,7 +279,7 @@ _TOLD_FIELDS = frozenset(
         *("generalized_attributes", "generalized_properties", "generalized_learnings", "event_pattern"),
     }
 )
-"""Fields of knowledge that fields of a memory's content tell, and such fields, which no other one may write over."""
+"""Fields of knowledge that correspond to fields of a memory's content, and those fields, which no other may overwrite."""
 
 _SKILL_FIELDS = ("preconditions", "postconditions", "avoid", "when_to_use")
 _PERSONS = frozenset({"user", "person", "用户", "人", "人物"})
@@ -377,7 +377,7 @@ def topic_of(content: MemoryContent) -> Topic:
 
 def _is_person(content: ProfileContent) -> bool:
     name, kind = content.entity_name.strip(), content.entity_type.strip()
-    return kind.casefold() in _PERSONS and name not in {"", kind}  # knowledge says it of all that are of a type
+    return kind.casefold() in _PERSONS and name not in {"", kind}  # knowledge is about everything of a type
 
 
 def _skill(kept: Mapping[str, Any]) -> Skill | None:

@@ -48,7 +48,7 @@ ConflictState = Literal["open", "resolved"]
 Decision = Literal["add", "supersede", "merge", "keep_both", "dismiss"]
 
 ErasureStage = Literal["ledger", "index", "files", "done"]
-"""The next step: rows of the ledger, vectors of the index, bytes of the files; or nothing."""
+"""The next step: rows of the ledger, vectors of the index, bytes of the files; None if done."""
 
 NOT_COVERED: tuple[str, ...] = (
     "backups of the home or the database",
@@ -58,7 +58,7 @@ NOT_COVERED: tuple[str, ...] = (
     "working memory of other processes, until its tasks end",
     "what other people said about them, and the names of trusted keys",
 )
-"""Places that no erasure can reach."""
+"""Places that an erasure cannot reach."""
 
 
 class Decided(Record):
@@ -109,7 +109,7 @@ class Find(Record):
 
 
 class Archaeology(Record):
-    """The chain that a memory is part of, both ways: what leads down from it, and what leads up."""
+    """The chain that a memory is part of, in both directions: what it replaced, and what replaced it."""
 
     finds: tuple[Find, ...] = Field(description="Its memories: the one asked for, then those before, then those after.")
     held: tuple[Memory, ...] = Field(
@@ -126,7 +126,7 @@ class Archaeology(Record):
 
         Args:
             find: One of the finds.
-            older: Towards what it replaced; else towards what replaced it.
+            older: Towards what it replaced; otherwise towards what replaced it.
         """
         ids = find.replaced if older else find.replaced_by
         return tuple(each for each in self.finds if each.memory_id in ids)
@@ -158,7 +158,7 @@ class Diff(Record):
 
 
 class AuditEntry(Record):
-    """An event with what it led from and to, and without a word of any memory."""
+    """An event with the versions before and after it, and without words of any memory."""
 
     kind: Literal["event"] = Field(default="event", description="What this line of an export is.")
     event: Event = Field(description="Who, when, what, why.")
@@ -171,7 +171,7 @@ class AuditEntry(Record):
 
 
 class AuditHead(Record):
-    """Where an export of a partition ends. Kept elsewhere, it shows later whether anything was taken away since."""
+    """Where an export of a partition ends. Kept elsewhere, it shows later whether anything was removed since."""
 
     kind: Literal["head"] = Field(default="head", description="What this line of an export is.")
     partition: Partition = Field(description="The partition.")
@@ -236,7 +236,7 @@ class Erasure(Record):
 
     @property
     def rewritten(self) -> bool:
-        """Whether all tables were written anew: no file of theirs holds what was erased."""
+        """Whether all tables were rewritten, so that none of their files holds what was erased."""
         return not self.not_rewritten
 
     @property
@@ -320,7 +320,7 @@ class TenantUsage(Record):
 
 
 class Export(Record):
-    """What was written to a file."""
+    """What an export wrote to a file."""
 
     whom: Subject | Tenant = Field(description="Whose data.")
     file: str = Field(description="The file.")

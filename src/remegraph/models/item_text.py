@@ -21,7 +21,7 @@ STATEMENTS = "statements"
 
 
 def sentence(content: MemoryContent) -> str:
-    """Return what a content says: by the same rule, the same content always says the same, in whatever order its fields came. Empty: it says nothing."""
+    """Return a content as a sentence, the same one for any order of its fields. Empty: it says nothing."""
     language = language_of(" ".join(_texts(content)))
     texts = table("forms")[language]
     if isinstance(content, ProfileContent):
@@ -135,7 +135,7 @@ def _listed(value: Any) -> Iterable[Any]:
 
 
 def _value(value: Any, texts: Mapping[str, str]) -> str:
-    """Return a value of JSON in words: text as it is, what has parts by its parts."""
+    """Return a value of JSON in words: text unchanged, a compound value by its parts."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):

@@ -50,11 +50,11 @@ Category = Literal["preference", "fact", "decision", "emotion", "episode"]
 Layer = Literal["sensory", "working", "episodic", "long_term", "procedural"]
 Source = Mode
 Tier = Literal["active", "long_term", "compressed"]
-"""active: at hand without a query; compressed: abstracted from others; long_term: everything else."""
+"""active: available without a query; compressed: abstracted from others; long_term: everything else."""
 MemoryClass = Literal["policy", "episodic", "mixed"]
-"""policy: a rule, which is replaced only by who names it; episodic: may run out and be replaced; mixed: both."""
+"""policy: a rule, which is replaced only by name; episodic: may expire and be replaced; mixed: both."""
 EnforcementLevel = Literal["soft", "hard"]
-"""soft: a rule to follow where nothing speaks against it; hard: one without exceptions."""
+"""soft: a rule to follow unless something speaks against it; hard: one without exceptions."""
 LinkType = Literal[
     "derived_from", "causes", "depends_on", "is_a", "contradicts", "may_contradict", "superset_of", "related",
     "supersedes", "settled",
@@ -86,13 +86,13 @@ LIVE: frozenset[Status] = frozenset({"active", "disputed", "low_priority"})
 
 
 FORGOTTEN: Status = "deleted"
-"""The status of what was taken back: no word of it is shown until it is restored."""
+"""The status of what was taken back: nothing of it is shown until it is restored."""
 
 ReviewKind = Literal["seen", "hit", "used"]
 """seen: recall returned it beside what was asked for; hit: as what was asked for; used: an answer drew on it."""
 
 REVIEWING: frozenset[ReviewKind] = frozenset({"hit", "used"})
-"""Uses that postpone forgetting. Being found along with others is none, or noise that resembles questions would never go."""
+"""Uses that postpone forgetting. Being found along with others is not one, or noise that resembles questions would never go."""
 
 
 def may_move(old: Status, new: Status) -> bool:
@@ -114,12 +114,12 @@ class Topic(Record):
 
     @property
     def target(self) -> str:
-        """Its target name as it is compared: case and outer space do not make another shelf."""
+        """Its target name in the form used for comparison: case and outer space do not make another shelf."""
         return self.target_name.strip().casefold()
 
 
 class Evidence(Record):
-    """Words in a raw message that bear a memory out."""
+    """Words in a raw message that support a memory."""
 
     message_id: Token = Field(description="The message.")
     quote: Text = Field(
@@ -132,7 +132,7 @@ class Evidence(Record):
 
 
 class Origin(Record):
-    """From whom a memory came that another agent, or a pack, gave."""
+    """The origin of a memory that another agent, or a pack, gave."""
 
     via: Literal["absorbed", "pack", "consensus", "granted"] = Field(
         description="absorbed: shared knowledge; pack: a file; consensus: agents who share a library agreed on it;"
@@ -196,7 +196,7 @@ class Memory(Record):
     @model_validator(mode="before")
     @classmethod
     def _as_written_before(cls, fields: Any) -> Any:
-        """Fill `applies_to` in, which old memories lack, and leave out what was once read from their words."""
+        """Fill in `applies_to`, which old memories lack, and drop what was once read from their words."""
         if not isinstance(fields, dict):
             return fields
         if "claims" in fields:
@@ -236,7 +236,7 @@ class Memory(Record):
 
     @property
     def firm(self) -> bool:
-        """Whether no conversation changes it: it is knowledge, or a policy."""
+        """Whether no conversation can change it: it is knowledge, or a policy."""
         return self.usage == "knowledge" or self.memory_class == "policy"
 
     @property
@@ -253,13 +253,13 @@ class Memory(Record):
         return derived | dict.fromkeys(self.tags, 1.0)
 
     def held_at(self, time: datetime) -> bool:
-        """Return whether it was true in the world at a time, as far as is known: since it was said, unless it says when."""
+        """Return whether it was true in the world at a time, as far as known: from when it was said, unless it says when."""
         begins = self.valid_from or self.said_at
         return begins <= time and (self.valid_to is None or time < self.valid_to)
 
     @property
     def corrected(self) -> bool:
-        """Whether it never was true: what was corrected held at no time."""
+        """Whether it was never true: what was corrected never held."""
         return self.valid_to is not None and self.valid_to <= (self.valid_from or self.said_at)
 
     @property
@@ -303,7 +303,7 @@ class Reviews(Record):
 
     @property
     def utility(self) -> float:
-        """The share of its returns that answers drew on, 0 to 1; half where nothing is known, nearer to it the less."""
+        """The share of its returns that answers used, 0 to 1; the less is known, the nearer to one half."""
         return (self.used + 1) / (max(self.count, self.used) + 2)
 
     def noted(self, reviews: Iterable[Review]) -> Reviews:
@@ -361,7 +361,7 @@ class TopicEdge(Record):
 
 
 class TopicGraph(Record):
-    """All topics that a scope sees. The centre is tied to every other one: what the agent is bears on all it knows."""
+    """All topics that a scope sees. The centre is tied to all others: the agent's self bears on everything it knows."""
 
     centre: TopicNode = Field(description="What the agent knows of itself.")
     topics: tuple[TopicNode, ...] = Field(default=(), description="All others, by key.")

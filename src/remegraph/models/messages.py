@@ -62,7 +62,7 @@ _KINDS: dict[str, AttachmentKind] = {
 _LONGEST_NAME = 100
 _LONGEST_TYPE = 255
 _UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\[\]\ud800-\udfff\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-"""Characters that would let a name or a type pose as something else where it is shown."""
+"""Characters by which a name or a type could pose as something else when shown."""
 
 Role = Literal["user", "assistant", "system", "tool"]
 
@@ -70,7 +70,7 @@ TRUST_BY_ROLE: dict[str, float] = {"user": 1.0, "system": 1.0, "assistant": 0.8,
 """How far the words of each role are believed, 0 to 1; tool output is what others wrote."""
 
 _OWN_SYSTEM = 0.9
-"""How far the results of a tool are believed that the settings name as a system of the owner's: less than the person."""
+"""How far results are believed of a tool that the settings name as a system of the owner's: less than the person."""
 
 DOCUMENT = "remegraph_document"
 """Mark in `extra`, or in `additional_kwargs` of a LangChain message: others wrote this, e.g. a file, a page or a mail."""
@@ -79,7 +79,7 @@ REVISES = "revises"
 """Key in `extra` of a revision: the id of the message whose content the host replaced."""
 
 FOLLOWS = "follows"
-"""Key in `extra`: where it stood in the list of its host, if that was whole; see `exchange.views`."""
+"""Key in `extra`: its place in the list of its host, if that was complete; see `importers.views`."""
 
 
 class Attachment(Record):
@@ -94,7 +94,7 @@ class Attachment(Record):
 
 
 class Reading(Record):
-    """The content of an attachment, in words that are not the speaker's."""
+    """The content of an attachment, in words other than the speaker's."""
 
     sha256: str = Field(pattern="^[0-9a-f]{64}$", description="Of the bytes that were read.")
     text: Text = Field(description="The text of a text file, or a description.")
@@ -107,11 +107,11 @@ class Blob:
 
     data: bytes
     reading: Reading | None = None
-    """Its content, where reading it takes no model."""
+    """Its content, if reading it takes no model."""
 
 
 def held_by(messages: Iterable[Any], blobs: Mapping[str, Blob]) -> dict[str, Blob]:
-    """Return those of the bytes that messages refer to, by SHA-256.
+    """Return the bytes that messages refer to, by SHA-256.
 
     Args:
         messages: Messages.
@@ -124,7 +124,7 @@ def held_by(messages: Iterable[Any], blobs: Mapping[str, Blob]) -> dict[str, Blo
 
 
 def kind_of(block: object) -> AttachmentKind | None:
-    """Return what a content block attaches, by its type; None for words and all else.
+    """Return what a content block attaches, by its type; None for words and everything else.
 
     Args:
         block: One of a message's content blocks.
@@ -201,7 +201,7 @@ def printable(value: str) -> str:
 
 
 def _deed(block: object) -> str:
-    """Return in words what a person did by an interaction block: `[input: city = Lisbon]`; else nothing.
+    """Return in words what a person did in an interaction block: `[input: city = Lisbon]`; empty for other blocks.
 
     Args:
         block: `{"type": "interaction", "action": ..., "target": ..., "value": ...}`, also as the value of LangChain's
@@ -262,7 +262,7 @@ class Message(Record):
 
     @property
     def indexed_text(self) -> str:
-        """The words it is found by: who speaks, what is said, what is asked of tools, and names of attachments."""
+        """The words it is found by: its speaker, its text, its tool calls, and names of attachments."""
         asked = (word for call in self.tool_calls for word in (call.name, *_words(call.args)))
         return " ".join((self.speaker, self.text, *asked, *(each.name for each in self.attachments)))
 
@@ -284,12 +284,12 @@ class Message(Record):
 
     @property
     def is_document(self) -> bool:
-        """Whether it is marked as what others wrote, whoever brings it."""
+        """Whether it is marked as written by others, whoever sent it."""
         return marked(self.extra, DOCUMENT)
 
     @property
     def from_user(self) -> bool:
-        """Whether the user said it, and does not merely bring what others wrote."""
+        """Whether the user said it, and did not merely pass on what others wrote."""
         return self.role == "user" and not self.is_document
 
 
@@ -298,7 +298,7 @@ def marked(extra: object, mark: str) -> bool:
 
     Args:
         extra: Of a message, as JSON.
-        mark: Its key; its value says yes.
+        mark: Its key; a true value counts.
     """
     inside = [extra]
     while inside:
@@ -337,12 +337,14 @@ def _words(value: Any) -> Iterator[str]:
 
 
 WithheldReason = Literal["forgotten", "edited", "rewound", "removed", "asked"]
-"""forgotten: somebody took back what it says; asked: it sounds like a request to forget, and nobody has decided yet; edited: a newer form replaces it; rewound: the conversation took another
-course; removed: its host took it out, where the settings say that this hides it."""
+"""forgotten: someone took back what it says; asked: it sounds like a request to forget, not decided yet; edited: a
+newer form replaces it; rewound: the conversation took another course; removed: its host removed it, if the settings
+say that this hides it.
+"""
 
 
 class Withheld(Record):
-    """That words of a message are shown no more."""
+    """A record that words of a message are no longer shown."""
 
     reason: WithheldReason = Field(description="Why.")
     cause: Token = Field(description="The operation that withheld them; taking it back shows them again.")
@@ -351,7 +353,7 @@ class Withheld(Record):
 
 
 class StoredMessage(Message):
-    """A message as the ledger shows it: a mark takes the place of withheld words."""
+    """A message as the ledger shows it, with a mark in place of withheld words."""
 
     partition: Partition = Field(description="Where it lives.")
     seq: int = Field(ge=1, description="Its place in the partition, in the order of recording, from 1.")
@@ -364,7 +366,7 @@ class StoredMessage(Message):
 
     @property
     def trust(self) -> float:
-        """How far its words are believed, 0 to 1: by who says them, and of a tool by what the settings say of it."""
+        """How far its words are believed, 0 to 1: by the speaker, and for a tool by the settings."""
         return _OWN_SYSTEM if self.own_system and not self.is_document else super().trust
 
     @property
@@ -379,11 +381,11 @@ class StoredMessage(Message):
 
     @property
     def dropped(self) -> bool:
-        """Whether its host holds it no more: it was edited, abandoned or removed, and is no part of the conversation."""
+        """Whether its host no longer has it: it was edited, abandoned or removed, and is not part of the conversation."""
         return any(each.whole and each.reason not in {"forgotten", "asked"} for each in self.withheld)
 
     def reading(self, sha256: str) -> str | None:
-        """Return what is in one of its attachments; None where that was not read.
+        """Return the content of one of its attachments; None if that was not read.
 
         Args:
             sha256: Of its bytes.

@@ -1,4 +1,4 @@
-"""Finds a quote again in the words that it claims to come from, and words that are copied where they must not be."""
+"""Find quotes in the words that they claim to come from, and words that are copied where they must not be."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _WORD = re.compile(
 _CLITIC = re.compile("(?<!\\w)(?:[\u0648\u0641]?[\u0628\u0643\u0644\u0633]?(?:\u0627\u0644)?)\\Z")
 """Prefixes that Arabic writes together with the next word: and, so, in, as, to, will, the."""
 _ADORNS = re.compile("[\u0640\u064b-\u0652\u0670]")
-"""Short vowels of Arabic, and what draws a word out: some write them, some do not."""
+"""Short vowels and elongation in Arabic, which are optional."""
 _ARABIC = re.compile("[\u0621-\u064a]")
 _SENTENCE_END = re.compile(r"[.!?;\n\u3002\uff01\uff1f\uff1b]")
 _AFTER_PUNCTUATION = re.compile(r"[^\w\s]\s*\Z|\n\s*\Z")
 
 _FEWEST_WORDS = 2
-"""Of each part of a quote with an ellipsis: single words could be put together to anything."""
+"""Fewest words in each part of a quote with an ellipsis: single words could be combined to say anything."""
 
 _FEWEST_BESIDE = 3
-"""Words that must be the same beside one whose typo was mended."""
+"""Words that must be the same next to a corrected typo."""
 
 _SHORTEST_MENDED = 5
 """Letters; between shorter words, one letter makes another word too often."""
@@ -97,7 +97,7 @@ def find_copied(quote: str, text: str) -> tuple[int, int] | None:
 def quoted(
     evidence: Iterable[Evidence], messages: Mapping[str, StoredMessage]
 ) -> tuple[tuple[Quote, ...], tuple[str, ...]]:
-    """Return evidence found again in the raw messages, and the ids of messages that do not show it.
+    """Return the evidence found in the raw messages, and the ids of messages that do not contain it.
 
     `messages` are those that can be seen, by id.
     """
@@ -175,7 +175,7 @@ def _signifies(sign: str) -> bool:
 
 
 def _spelled(word: str) -> Sequence[str]:
-    """Return the words that one is: "don't" is "do not"."""
+    """Return the words that a contraction stands for: "don't" is "do not"."""
     data = _data()
     if word in data.written:
         return data.written[word]
@@ -206,7 +206,7 @@ def _in_order(
 def _from(
     part: Sequence[_Word], shown: Sequence[_Word], at: int, known: frozenset[str] | None, mends: int
 ) -> tuple[int, int, int] | None:
-    """Return the place of a part if it is here, and how many words may still be mended."""
+    """Return the place of a part if it is here, and how many words may still be corrected."""
     if at + len(part) > len(shown):
         return None
     for wanted, word in zip(part, shown[at:], strict=False):
@@ -226,9 +226,9 @@ def _equal(one: str, other: str) -> bool:
 
 
 def _mended(said: _Word, wrote: _Word, *, first: bool) -> bool:
-    """Return whether a word is another with its typo mended: a letter doubled or not, or two letters exchanged.
+    """Return whether a word is another with a typo corrected: a letter doubled or not, or two letters exchanged.
 
-    Any other letter would make another word of it; so do these, where both are known to be words.
+    Any other letter makes another word; so do these if both are known words.
     """
     one, other = said.form, wrote.form
     if min(len(one), len(other)) < _SHORTEST_MENDED or not (one.isalpha() and other.isalpha()):
@@ -312,7 +312,7 @@ def _fold_character(character: str) -> str:
 
 
 def _strip(folded: str) -> str:
-    """Cut off what is no word at both ends."""
+    """Cut off non-word characters at both ends."""
     start, end = 0, len(folded)
     while start < end and not _is_word(folded[start]):
         start += 1

@@ -48,19 +48,19 @@ S_co = TypeVar("S_co", bound=BaseModel, covariant=True)
 
 HitKind = Literal["memory", "block", "message"]
 Depth = Literal["summaries", "memories", "blocks", "messages"]
-"""memories; index entries (blocks), too; raw messages, too. summaries: index entries alone, no memory or message."""
+"""memories; index entries (blocks), too; raw messages, too. summaries: only index entries, no memory or message."""
 RecallMode = Literal["exact", "semantic", "temporal", "associative", "hybrid"]
-"""exact: only what holds the query to the letter; semantic: by vectors alone; temporal: what was said in the time that
-the query names, in its order, with what led to it and what came of it whenever that was said; where it names no time,
-what it finds by words and vectors, in the same way; associative: with what the memories found are linked to, and what
+"""exact: only what contains the query verbatim; semantic: by vectors alone; temporal: what was said in the time that
+the query names, in order, with causes and effects whenever they were said; if it names no time,
+what it finds by words and vectors, likewise; associative: with what the memories found are linked to, and what
 carries tags found beside those that the query names; hybrid: words and vectors."""
 Standing = Literal["current", "expired", "superseded"]
-"""expired: it says itself until when it was true, and that is past; superseded: another memory replaced it."""
+"""expired: the time until which it was true is past; superseded: another memory replaced it."""
 LeftOut = Literal["duplicate", "at hand", "budget", "cap", "unlikely"]
-"""Why the context does not show what was found: it or the question says so already, it rests on words that the caller has
-at hand, there was no room, its layer or its source had its share, or nothing was relevant enough."""
+"""Why the context omits a hit: the context or the question says it already, it rests on words that the caller
+already has, there was no room, its layer or source had its share, or nothing was relevant enough."""
 IndexState = Literal["chroma", "pgvector", "exact", "sql", "none"]
-"""chroma, pgvector: the index; exact: few enough vectors to compare them all; sql: all of them, as there was no index."""
+"""chroma, pgvector: the index; exact: few enough vectors to compare them all; sql: all of them, without an index."""
 
 InjectionLayer = Literal["core", "scope", "query"]
 """core: rules that always hold; scope: what applies to this project or language; query: what bears on what was said."""
@@ -70,7 +70,7 @@ entity: memory knows a name that is not in view; turn: it is time to look again;
 
 
 class Chunk(Record):
-    """Something that an agent has in mind for a task; what is sensed of the same matter is one chunk."""
+    """Something in working memory for a task; events on the same matter are one chunk."""
 
     chunk_id: str = Field(description="Its id, while it is held.")
     content: Text = Field(description="What was sensed, one line per event.")
@@ -81,7 +81,7 @@ class Chunk(Record):
 
 
 class Eviction(Record):
-    """A chunk that had to go, and why."""
+    """A chunk that was evicted, and why."""
 
     chunk: Chunk = Field(description="The chunk, as it was.")
     reason: str = Field(description="Why it and no other.")
@@ -100,7 +100,7 @@ class RecallFilter(Record):
     """Which memories a recall may return; conditions that are not given let everything pass.
 
     `true_at` and `known_at` ask as of another time: what was true in the world then, and what was recorded by then, in
-    the version of then. Both together: what was held then to be true.
+    the version of then. Both together: what was then believed to be true.
     """
 
     types: tuple[TopicType, ...] = Field(default=(), description="Topics of one of these types.")
@@ -126,7 +126,7 @@ class RecallFilter(Record):
 
     @property
     def looks_back(self) -> bool:
-        """Whether it asks for what the indexes of live memories do not hold."""
+        """Whether it asks for memories that the indexes of live memories do not hold."""
         return self.known_at is not None or not self.wanted <= LIVE
 
     def admits(self, memory: Memory) -> bool:
@@ -193,7 +193,7 @@ class Hit(Record):
 
     @property
     def granted(self) -> bool:
-        """Whether it is another agent's own memory, read by its leave."""
+        """Whether it is another agent's own memory, read by its grant."""
         return self.origin is not None and self.origin.via == "granted"
 
 
@@ -237,14 +237,14 @@ class Recall(Record):
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """All that was found, with what speaks for each and what became of it: what the context shows comes first."""
+        """All that was found, each with its signs and its place in the context: what the context shows comes first."""
         found = (*self.memories, *self.messages, *self.blocks, *self.beside, *self.unlikely)
         rows = [Candidate(hit=hit, left_out=self.left_out.get(hit.record_id)) for hit in found]
         return tuple(sorted(rows, key=lambda row: row.left_out is not None))
 
 
 class Quote(Record):
-    """Evidence, found again in the raw message."""
+    """Evidence, found in the raw message."""
 
     message: StoredMessage = Field(description="The message.")
     start: int = Field(ge=0, description="Where the words begin in the text.")
@@ -305,7 +305,7 @@ class Trigger(Record):
 
 
 class Injected(Record):
-    """One thing that is put before the agent."""
+    """One thing that the agent is shown."""
 
     layer: InjectionLayer = Field(description="core, scope or query.")
     hit: Hit = Field(description="The memory, or, of the query layer, also an index entry or a message.")
@@ -340,7 +340,7 @@ class FieldValue:
     value: Any
     """As its type; None where it cannot be read as that."""
     problem: str
-    """Why it cannot be read; empty where it can."""
+    """Why it cannot be read; empty if it can."""
     memory: Memory
     """The memory, in the version that says so; `slot_value` is what was stored."""
     words: tuple[Quote, ...]
@@ -348,11 +348,11 @@ class FieldValue:
     since: datetime
     """From when on it is true, or else when it was said."""
     until: datetime | None
-    """Until when it was true, or when it was said otherwise; None where that is open."""
+    """Until when it was true, or when something else was said; None if that is open."""
 
     @property
     def corrected(self) -> bool:
-        """Whether it never was true."""
+        """Whether it was never true."""
         return self.memory.corrected
 
 
@@ -362,13 +362,13 @@ class ProfileField:
 
     name: str
     slot: str
-    """The slot of its memories: whose and which attribute."""
+    """The slot of its memories: a subject and its attribute."""
     value: Any = None
     """The present value, as the field's type; None where it is unknown."""
     known: bool = False
-    """Whether anything is known that is of the field's type."""
+    """Whether any known value is of the field's type."""
     problem: str = ""
-    """Why nothing is known, or what could not be read beside what is."""
+    """Why nothing is known, or which values could not be read."""
     disputed: bool = False
     """Whether memories disagree about it: `value` is what was said last, `current` has all of them."""
     current: tuple[FieldValue, ...] = ()
@@ -391,7 +391,7 @@ class Profile(Generic[S_co]):
     filled: S_co | None
     """The model, filled: fields that are unknown have their defaults. None where a required one is unknown."""
     problem: str
-    """Why there is no filled model; empty where there is one."""
+    """Why there is no filled model; empty if there is one."""
     fields: Mapping[str, ProfileField]
     """All fields, by their names."""
     beside: tuple[Memory, ...]
@@ -415,5 +415,5 @@ class Profile(Generic[S_co]):
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The names of the fields of which nothing is known."""
+        """The names of the fields without a known value."""
         return tuple(field.name for field in self if not field.known)

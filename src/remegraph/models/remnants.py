@@ -22,7 +22,7 @@ NAMELESS = "(erased)"
 
 
 def buried(memory: Memory) -> Memory:
-    """Return the stub of a memory: what it was, where it stood and when, and no word of what it said."""
+    """Return the stub of a memory: its kind, place and times, and no word of its content."""
     return memory.evolve(
         content=f"({memory.status})",
         summary=f"({memory.status})",
@@ -49,8 +49,8 @@ def without(text: str, phrases: Sequence[str], mark: str = MARK) -> str:
 def veiled(body: Mapping[str, Any], phrases: Sequence[str | None], mark: str = MARK) -> dict[str, Any]:
     """Return a message as plain JSON without what is withheld of it.
 
-    None among the phrases is the whole message. Who speaks, and which calls are asked for and answered, stays: a
-    conversation keeps its shape.
+    None among the phrases is the whole message. The speaker, and the calls made and answered, stay, so that a
+    conversation keeps its structure.
     """
     if None in phrases:
         extra = body.get("extra")
@@ -68,7 +68,7 @@ def veiled(body: Mapping[str, Any], phrases: Sequence[str | None], mark: str = M
 
 
 def leaves(message: Message) -> list[str]:
-    """Return the texts that a message carries beside what is said in it: arguments of calls, and what a host attached."""
+    """Return the texts of a message besides its content: arguments of calls, and what a host attached."""
     found: list[str] = []
 
     def note(text: str) -> str:
@@ -132,23 +132,23 @@ def _changed(value: Any, change: Callable[[str], str]) -> Any:
 
 
 _FEWEST_SOURCES = 2
-"""A conclusion from one source would be that source."""
+"""A conclusion from one source would only repeat it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The effect of an erasure on one memory: what goes, and what is left."""
+    """The effect of an erasure on one memory: what is removed, and what is left."""
 
     cited: Mapping[tuple[str, str], str | None]
-    """Its affected evidence, by block and message: the block that holds the message now; none: it is gone."""
+    """Its affected evidence, by block and message: the block that holds the message now; None if it is gone."""
     blocks: Mapping[str, str | None]
-    """Likewise of its blocks."""
+    """The same for its blocks."""
     lost: str
-    """All that the erased sources said."""
+    """Everything that the erased sources said."""
     said: Mapping[str, str] = field(default_factory=dict)
     """The remaining text of each message that supports it, by id."""
     speakers: Mapping[str, str] = field(default_factory=dict)
-    """Who said that."""
+    """The speakers of those messages."""
     trust: Mapping[str, float] = field(default_factory=dict)
     """How far they are believed."""
     sources: tuple[Memory, ...] = ()
@@ -156,7 +156,7 @@ class Loss:
 
 
 def remade(memory: Memory, loss: Loss) -> Memory | None:
-    """Return a memory without what is erased; none where nothing bears it out any more."""
+    """Return a memory without what is erased; None if nothing supports it any more."""
     abstraction = Abstraction.of(memory)
     if abstraction is not None and loss.sources:
         return _concluded(memory, abstraction, loss)
@@ -232,7 +232,7 @@ def _quoted(memory: Memory, loss: Loss, lost: frozenset[str]) -> Memory:
 
 
 def _uncounted(memory: Memory) -> Memory:
-    """Return the guideline of a tool without its figures: they are counted again, and the tool's own words are never used."""
+    """Return the guideline of a tool without its figures: they will be counted again; the tool's own words are never used."""
     name = memory.topic.target_name
     payload = {"tool": memory.payload["tool"]}
     return memory.evolve(content=name, summary=summary_of(name), when_to_use=name, payload=payload)
@@ -243,7 +243,7 @@ def _line(speaker: str, quote: str) -> str:
 
 
 def _concluded(memory: Memory, before: Abstraction, loss: Loss) -> Memory | None:
-    """Return a conclusion counted over the sources that remain; none where it says what they do not."""
+    """Return a conclusion counted over the remaining sources; None if it says what they do not."""
     sources = loss.sources
     lost = _lost_words(memory, loss)
     terms = tuple(term for term in before.terms if not _holds_any(term, lost))
@@ -266,7 +266,7 @@ def _concluded(memory: Memory, before: Abstraction, loss: Loss) -> Memory | None
 
 
 def _borne_out(memory: Memory, sources: Sequence[Memory]) -> tuple[Evidence, ...]:
-    """Return the evidence of the sources that the memory cited, or their first words, where they cite others by now."""
+    """Return the evidence of the sources that the memory cited, or their first words if they cite others by now."""
     cited = {(item.message_id, item.quote) for item in memory.evidence}
     every = [item for source in sources for item in source.evidence]
     found = [item for item in every if (item.message_id, item.quote) in cited]

@@ -54,10 +54,10 @@ Check = Literal[
 """The subject of a check."""
 
 Severity = Literal["note", "warning", "error"]
-"""note: nothing is wrong; warning: something is, and the memory works; error: some of it does not, or is lost."""
+"""note: nothing is wrong; warning: something is, but the memory works; error: part of it does not, or is lost."""
 
 JobState = Literal["asleep", "later", "waiting", "running", "dead"]
-"""State of an unfinished job; one that waits is due, one that sleeps when it is asked for, a dead one when revived."""
+"""State of an unfinished job; one that waits is due, one that sleeps is due when asked for, a dead one when revived."""
 
 ForeignSystem = Literal["mem0", "langmem"]
 
@@ -98,7 +98,7 @@ class Budget(Record):
 
 
 class Progress(Record):
-    """How far a long operation is."""
+    """The progress of a long operation."""
 
     stage: str = Field(description="What is being done.")
     done: int = Field(ge=0, description="Units done.")
@@ -145,7 +145,7 @@ class Captured(Record):
 
 
 class Passage(Record):
-    """Words of a raw message that say what a memory says."""
+    """Words of a raw message that repeat a memory."""
 
     partition: Partition = Field(description="Where the message lives.")
     message_id: Token = Field(description="The message.")
@@ -167,7 +167,7 @@ class Forgotten(Record):
 
 
 class ForgetRequest(Record):
-    """A request to forget, said in talk, that waits for a decision."""
+    """A request to forget from a conversation, waiting for a decision."""
 
     message: StoredMessage = Field(description="The message that asks.")
     words: tuple[StoredMessage, ...] = Field(
@@ -250,7 +250,7 @@ class ToolRefresh(Record):
 
 
 class Finding(Record):
-    """One thing that is not as it should be."""
+    """One problem."""
 
     check: Check = Field(description="Where it was found.")
     severity: Severity = Field(description="How bad it is.")
@@ -261,7 +261,7 @@ class Finding(Record):
 
 
 class Diagnosis(Record):
-    """All that was looked at, and what was found."""
+    """Everything that was checked, and what was found."""
 
     checks: tuple[Check, ...] = Field(description="What was looked at; what is not here could not be.")
     findings: tuple[Finding, ...] = Field(default=(), description="What was found, in the order of the checks.")
@@ -299,7 +299,7 @@ class Backup(Record):
 
 
 class BackgroundJob(Record):
-    """A piece of background work that is not done."""
+    """A piece of unfinished background work."""
 
     kind: str = Field(description="What is to be done: cut, summarize, maintain.")
     partition: Partition = Field(description="Where.")
@@ -340,7 +340,7 @@ class QueueDepth(Record):
 
 
 class Unrecorded(Record):
-    """A conversation of which this process could not record all that it was given."""
+    """A conversation that this process could not record completely."""
 
     partition: Partition = Field(description="Where.")
     thread: Text = Field(description="The conversation.")
@@ -367,17 +367,17 @@ class HealthReport(Record):
 
     @property
     def healthy(self) -> bool:
-        """Whether it works: the ledger is ready, on which all else stands."""
+        """Whether it works: the ledger is ready, on which everything else depends."""
         return self.ready
 
     @property
     def degraded(self) -> bool:
-        """Whether the index did not answer, or is not the ledger's: SQL is searched until it does, and is."""
+        """Whether the index did not answer, or belongs to another ledger: until that is fixed, SQL is searched."""
         return self.index == "down"
 
 
 class WorkerSign(Record):
-    """What a worker of this machine shows of itself."""
+    """What a worker on this machine reports of itself."""
 
     process: int = Field(ge=0, description="The number of its process.")
     silent_seconds: float = Field(ge=0, description="Since its last sign of life.")
@@ -405,12 +405,12 @@ class Migration(Record):
 
     @property
     def changes_index(self) -> bool:
-        """Whether the ledger has another index than the settings name, and changes over."""
+        """Whether the ledger has another index than the settings name, and is migrating to that."""
         return self.problem != ""
 
     @property
     def rolling(self) -> bool:
-        """Whether no process need be stopped for it: the ledger has no tables yet, or each step only adds."""
+        """Whether no process has to be stopped for it: the ledger has no tables yet, or each step only adds."""
         return self.found is None or all(each.adds_only for each in self.steps)
 
 

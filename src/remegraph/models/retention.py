@@ -39,7 +39,7 @@ class Abstraction(Record):
     @model_validator(mode="before")
     @classmethod
     def _as_written_before(cls, fields: Any) -> Any:
-        """Leave out what was counted where no model concluded, which old memories hold."""
+        """Drop counts without a model's conclusion, which old memories hold."""
         counted = {"words", "claims"}
         return (
             {name: value for name, value in fields.items() if name not in counted}
@@ -102,7 +102,7 @@ class Consolidation(Record):
     usage: Usage = Field(default_factory=Usage, description="Calls and tokens.")
 
     def plus(self, other: Consolidation) -> Consolidation:
-        """Return both together, but for the usage.
+        """Return both combined, except the usage.
 
         Args:
             other: What was done next.
@@ -138,7 +138,7 @@ class Weight(Record):
 
 
 class Explanation(Record):
-    """A memory's account of itself: its place, when it will be forgotten, its sources, and its history."""
+    """An explanation of a memory: its tier, when it will be forgotten, its sources, and its history."""
 
     memory: Memory = Field(description="The memory, in its head version.")
     layer: Layer = Field(description="The layer that it is in.")
@@ -164,7 +164,7 @@ class Fading(Record):
 
 
 class StatusMove(Record):
-    """One memory that maintenance moves from one status to another."""
+    """A memory that maintenance moves from one status to another."""
 
     memory: Memory = Field(description="The memory, as it was before.")
     to: Status = Field(description="Its new status: low_priority, archived, purged, or active again.")
@@ -201,11 +201,11 @@ class Maintenance(Record):
 
     @property
     def changed(self) -> bool:
-        """Whether anything was changed, or would be."""
+        """Whether anything changed, or would change."""
         return bool(self.moves or self.merges or self.abstracted or self.guidelines)
 
     def plus(self, other: Maintenance) -> Maintenance:
-        """Return both together, but for the usage.
+        """Return both combined, except the usage.
 
         Args:
             other: What was done next.

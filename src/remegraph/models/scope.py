@@ -1,4 +1,4 @@
-"""Who calls, where a row lives, and whom an erasure is about."""
+"""The caller, the place of a row, and whom an erasure is about."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Tenant(Record):
 
 
 def visible(scope: Scope, partitions: Iterable[Partition]) -> tuple[Partition, ...]:
-    """Return those of the existing partitions that `scope` may read, its own first.
+    """Return the existing partitions that `scope` may read, its own first.
 
     Args:
         scope: The scope of the caller.

@@ -20,7 +20,7 @@ GRANTABLE: tuple[Layer, ...] = ("episodic", "long_term", "procedural")
 
 
 class Grant(Record):
-    """The leave of an agent for another one to read some of its memories: to read, and nothing else."""
+    """The permission of an agent for another one to read some of its memories, and nothing else."""
 
     grant_id: Token = Field(min_length=1, description="Its id.")
     giver: Partition = Field(description="Where the memories live: the own partition of the agent that gives it.")
@@ -46,7 +46,7 @@ class Grant(Record):
 EndorsementAct = Literal["propose", "corroborate", "approve", "reject", "withdraw"]
 """propose, corroborate and withdraw are acts of agents; approve and reject, of persons."""
 ProposalState = Literal["open", "stale", "agreed", "rejected", "withdrawn"]
-"""stale: its author says otherwise by now, or took it back, so that it can no longer be agreed to."""
+"""stale: its author has changed it or taken it back, so that it can no longer be agreed to."""
 
 
 class Endorsement(Record):
@@ -64,7 +64,7 @@ class Endorsement(Record):
 
 
 class Proposal(Record):
-    """A memory that an agent proposes to its user's other agents. Until they agree it is not recalled."""
+    """A memory that an agent proposes to its user's other agents. It is not recalled until they agree."""
 
     proposal_id: Token = Field(min_length=1, description="Its id: that of the shared memory which it becomes.")
     memory: Memory = Field(description="The proposed memory, as it is now.")

@@ -150,7 +150,7 @@ class SkillFigures(Record):
 
     @property
     def candidate(self) -> bool:
-        """Whether no outcome is known: such a skill is never shared."""
+        """Whether no outcome is known; such a skill is never shared."""
         return self.runs == 0
 
 
@@ -211,7 +211,7 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
 
 
 def literal(value: Any) -> Any:
-    """Return the template that means a value to the letter."""
+    """Return the template that stands for a value literally."""
     return _mapped(value, lambda text: text.replace("{", "{{").replace("}", "}}"))
 
 
@@ -230,7 +230,7 @@ def fits(template: Any, value: Any) -> bool:
 
 
 def _fits(parts: Sequence[str], value: str) -> bool:
-    """Look for the fixed texts one after the other: what lies between them fills the slots, and is never empty."""
+    """Find the fixed texts one after the other: what is between them fills the slots, and is never empty."""
     fixed = [""]
     for part in parts:
         if _slot(part):
@@ -267,7 +267,7 @@ def _mapped(value: Any, change: Callable[[str], Any]) -> Any:
 
 _ONE_WORD = re.compile(r"[\w-]+")
 _TOOL = re.compile(r"[^\s,;!?，；。！？、]+")
-"""The name of a tool: a sentence is none."""
+"""The name of a tool, which is not a sentence."""
 
 _NAME_A_CALL = "Give each step a step_pattern with the tool or the skill that it calls."
 _EXECUTABLE = StepPattern()
@@ -277,7 +277,7 @@ def check_skill(skill: Skill, known: Mapping[str, Skill]) -> None:
     """Refuse a skill that cannot be executed or checked.
 
     Raises:
-        SkillError: It is one; says why.
+        SkillError: The skill is refused; the message says why.
     """
     for name, value in (("name", skill.name), ("task", skill.task), ("domain", skill.domain)):
         if not value.strip():
@@ -288,7 +288,7 @@ def check_skill(skill: Skill, known: Mapping[str, Skill]) -> None:
         _check_step(step)
     if not skill.postconditions:
         raise SkillError(
-            f"Nothing tells whether the skill {skill.name!r} has worked.",
+            f"Nothing shows whether the skill {skill.name!r} has worked.",
             'Give a postcondition that code can check, as Condition(field="build.ok").',
         )
     for condition in _conditions(skill):
@@ -310,8 +310,8 @@ def planned(
 ) -> Iterator[ToolCall]:
     """Yield the calls of a skill, those of the skills that it calls included; `call_id` names the step.
 
-    `known` are the skills that it may call, by name. A slot without a value, as one that a result fills, stays as it
-    is. `within` are the steps that call it, each with a dot behind it.
+    `known` are the skills that it may call, by name. A slot without a value, such as one that a result fills, stays as
+    it is. `within` are the steps that call it, each with a dot behind it.
 
     Raises:
         SkillError: A skill that it calls is no longer there, or calls it in turn.
@@ -328,7 +328,7 @@ def planned(
 
 
 def same_procedure(one: Skill, other: Skill) -> bool:
-    """Return whether two skills do the same: then what is known of the one holds for the other."""
+    """Return whether two skills do the same, so that outcomes of one count for the other."""
     return (one.steps, one.preconditions, one.postconditions) == (
         other.steps,
         other.preconditions,
@@ -347,7 +347,7 @@ def recall_text(skill: Skill) -> str:
 
 
 def workflow(skill: Skill) -> dict[str, Any]:
-    """Return a skill as the content of a workflow memory (MEK, 2.4.1), with what MEK has no place for beside it."""
+    """Return a skill as the content of a workflow memory (MEK, 2.4.1), and beside it what MEK has no place for."""
     steps = [
         {
             "name": step.name,
@@ -438,7 +438,7 @@ def _check_graph(skill: Skill) -> None:
 
 
 def _check_results(skill: Skill) -> None:
-    """Check that what a step takes from a result, an earlier step gives."""
+    """Check that an earlier step produces what a step takes from a result."""
     before: dict[str, set[str]] = {}
     for step in ordered(skill):
         before[step.name] = {each for name in step.after for each in (name, *before[name])}

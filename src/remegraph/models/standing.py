@@ -29,20 +29,20 @@ __all__ = [
 ]
 
 BEARS = 0.5
-"""Relevance from which on a record is taken to bear on a question."""
+"""Relevance from which a record is taken to bear on a question."""
 
 QUARANTINE_BELOW = 0.5
 """Trust under which a memory waits for approval instead of being recalled."""
 
 APPROVE = "approve"
-"""The action by which a memory that waited for approval holds from now on: it is weighed like a new one."""
+"""The action that approves a waiting memory: it is weighed like a new one."""
 
 
 class Signs(NamedTuple):
     """Signs that a record bears on a question."""
 
     covers: float
-    """Share of the words asked for that it holds, rare ones more."""
+    """Share of the words asked for that it holds, weighted by rarity."""
     known: float
     """Share of them that anything in its partition holds."""
     nearer: float | None = None
@@ -52,7 +52,7 @@ class Signs(NamedTuple):
 def relevance(signs: Signs) -> float:
     """Return how likely a record bears on a question, 0 to 1, on one scale for all stores and embedders.
 
-    It is no share of the best that was found: where nothing answers, all are low.
+    It is not relative to the best hit: if nothing answers the question, all are low.
     """
     weights = table("weights")["relevance"]["words" if signs.nearer is None else "meaning"]
     told = sum(weights.get(name, 0.0) * (value or 0.0) for name, value in signs._asdict().items())
@@ -60,7 +60,7 @@ def relevance(signs: Signs) -> float:
 
 
 def confidence(trust: float, said: int, against: int) -> float:
-    """Return how sure it is that a memory holds, 0 to 1: never more than its trust.
+    """Return the confidence that a memory holds, 0 to 1: never more than its trust.
 
     After Laplace's rule of succession: said s times and contradicted by a memories, it is (s + 1) / (s + a + 2). Said
     once, two in three; said again, more; contradicted once, one in two.
@@ -76,7 +76,7 @@ def recounted(old: Abstraction, *, said: int, against: int, trust: float) -> Abs
 
 def dated(hits: Iterable[Hit], now: datetime) -> tuple[Hit, ...]:
     """Return hits with their age and standing as of a time."""
-    # copied, not validated again: it is done for every hit of every recall
+    # copied, not validated again, as this runs for every hit of every recall
     return tuple(hit.model_copy(update={"age": now - hit.time, "standing": _standing(hit, now)}) for hit in hits)
 
 
@@ -93,9 +93,10 @@ _OFTEN = 20
 
 
 _PROVEN = 0.1
-"""Share of its relevance that a memory gains at most for having been used. Where half of the questions of eight kinds have
-marked what answers them, recall of the others stays (R@10 .597 after .594 hashed, .653 after .655 with MiniLM), and what
-is asked again is found better (.608 after .590, .699 after .667). With .3 recall of the others falls by .01; and what was
+"""Share of its relevance that a memory gains at most for having been used. If half of the questions of eight kinds have
+marked what answers them, recall of the others stays (R@10 .597 after .594 hashed, .653 after .655 with MiniLM), and
+what is asked again is found better (.608 after .590, .699 after .667). With .3 recall of the others falls by .01; and
+what was
 merely recalled does not gain: that leads away from what answers."""
 
 
@@ -104,7 +105,7 @@ _LOW = 0.75
 
 
 def recency_decay(days: float, half_life: float) -> float:
-    """Return what is left of 1 after so many days, where half of it goes with each half-life."""
+    """Return what is left of 1 after some days, halving with each half-life."""
     return math.pow(0.5, days / half_life)
 
 
@@ -116,7 +117,7 @@ def frequency(accesses: int) -> float:
 def favoured(
     contributions: Mapping[str, float], policy: RetrievalPolicy, *, age: timedelta, reviews: Reviews, importance: float
 ) -> dict[str, float]:
-    """Return what a memory's score is the sum of, with what the policy favours; 0 to 1 again."""
+    """Return the parts of a memory's score, with what the policy favours; again 0 to 1 in all."""
     days = max(age / timedelta(days=1), 0.0)
     more = {
         "recency": (_RECENCY * policy.apply_time_decay, recency_decay(days, policy.half_life)),
@@ -130,16 +131,16 @@ def favoured(
 
 
 def proven(contributions: Mapping[str, float], used: int, *, low: bool) -> dict[str, float]:
-    """Return what a memory's score is the sum of, as use has proven it."""
+    """Return the parts of a memory's score, adjusted by its use."""
     kept = {name: value * (_LOW if low else 1.0) for name, value in contributions.items()}
     gain = _PROVEN * used / (used + 1) * sum(kept.values())
     return kept | ({"used": gain} if gain else {})
 
 
 def always_active(memory: Memory) -> bool:
-    """Return whether a memory is active whether it is used or not."""
+    """Return whether a memory is active regardless of use."""
     return memory.live and (memory.is_core if memory.resident is None else memory.resident)
 
 
 TOMBSTONES: frozenset[Status] = frozenset({"purged", "erased"})
-"""The statuses from which no content comes back."""
+"""The statuses from which content cannot be restored."""

@@ -1,4 +1,4 @@
-"""Which memory says the same as another, takes its place, or contradicts it; and what is made of several (K4, G7).
+"""Which memory repeats, replaces or contradicts another; and how several become one (K4, G7).
 
 By identity, slot, time and the keys of contents alone: likeness decides nothing.
 """
@@ -79,7 +79,7 @@ def content_digest(text: str) -> str:
 
 
 Relation = Literal["same", "supersedes", "disputes", "beside"]
-"""The relation of a statement to an earlier one: the same again, its successor, at odds with it, or another."""
+"""The relation of a statement to an earlier one: a repetition, its successor, a contradiction, or unrelated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Statement:
 
 
 def canonical(topic: str) -> str:
-    """Return a slot, or canonical topic, as it is compared, part by part: `Database : Choice` is `database:choice`."""
+    """Return a slot, or canonical topic, in the form used for comparison, part by part: `Database : Choice` is `database:choice`."""
     parts = unicodedata.normalize("NFKC", topic).casefold().split(":")
     return ":".join(" ".join(part.split()) for part in parts)
 
@@ -120,9 +120,9 @@ def holds(memory: Memory | Statement, canonical_topic: str, value: str) -> bool:
 
 
 def relation(new: Memory | Statement, old: Memory | Statement, *, one_source: bool) -> Relation:
-    """Return what a memory is to an older one of the same library, by identity, slot and time alone.
+    """Return how a memory relates to an older one of the same library, by identity, slot and time alone.
 
-    Only where the same source says both, the later value of a slot takes the place of the earlier.
+    The later value of a slot replaces the earlier only if the same source says both.
     """
     if same(new, old):
         return "same"
@@ -148,7 +148,7 @@ class Decision:
     target: Alike | None = None
     replaced: tuple[Memory, ...] = ()
     similar: tuple[Alike, ...] = ()
-    """Memories more alike than the threshold, the most alike first: linked, and left as they are."""
+    """Memories more similar than the threshold, the most similar first: linked, and otherwise unchanged."""
 
 
 def decide(
@@ -164,8 +164,8 @@ def decide(
     """Decide by words, by slot, and by what a person names; likeness only links.
 
     The same words, or the same value of a slot, are merged, never kept twice. A later value of a slot that holds one
-    replaces the earlier. What is similar strictly above the threshold is kept beside and linked. Knowledge that may not
-    be settled stays as it is: what it says already is refused. A policy is replaced only where it is named. `known` are
+    replaces the earlier. What is similar, strictly above the threshold, is kept and linked. Knowledge that may not
+    be settled stays as it is: a repetition of it is refused. A policy is replaced only where it is named. `known` are
     the live memories most like it, and those of its slot. `by_person` holds for an application that states it for a
     person, too; else a model does. `named` are memories that a person wants replaced, whatever they say.
     """
@@ -214,16 +214,16 @@ def _guarded(memory: Memory, *, by_person: bool) -> str:
 # `settled` between the two, whose reason is the decision, ends it.
 
 CONTRARY: tuple[LinkType, ...] = ("contradicts", "may_contradict")
-"""Links of which each says that its two ends do not agree."""
+"""Links that say that their two ends disagree."""
 
 TELLING: tuple[LinkType, ...] = (*CONTRARY, "settled")
-"""Links that tell which contradictions there are, and which of them are settled."""
+"""Links that show which contradictions exist, and which of them are settled."""
 
 _RAISE = 0.1
 """How much more important a memory in dispute is."""
 
 _LIMIT = 0.89
-"""Only a person makes a core rule of it."""
+"""Only a person turns it into a core rule."""
 
 Pair = frozenset[str]
 """The ids of two memories."""
@@ -235,23 +235,23 @@ def pair_of(link: Link) -> Pair:
 
 
 def settled(links: Iterable[Link]) -> dict[Pair, str]:
-    """Return which pairs are settled, and how."""
+    """Return the settled pairs, and how each was settled."""
     return {pair_of(link): link.reason for link in links if link.type == "settled"}
 
 
 def opposing(links: Collection[Link], *, shown: bool = False) -> set[Pair]:
-    """Return the pairs that contradict each other, or may, as far as it is not settled.
+    """Return the pairs that contradict each other, or may, and are not settled.
 
-    With `shown` those count, too, that were settled by keeping both: a reader of one should see the other.
+    With `shown`, pairs settled by keeping both count, too: a reader of one should see the other.
     """
     over = {pair for pair, decision in settled(links).items() if not (shown and decision == "keep_both")}
     return {pair_of(link) for link in links if link.type in CONTRARY} - over
 
 
 def disputed(memory: Memory) -> Memory:
-    """Return a memory as one that is in dispute, and more important by .1; what is firm or core stays what it is.
+    """Return a memory as disputed, and more important by .1; firm memories and core rules do not change.
 
-    One that is not live stays what it is.
+    A memory that is not live does not change either.
     """
     if not memory.live or memory.is_core or memory.firm or memory.status == "disputed":
         return memory
@@ -262,7 +262,7 @@ _CHOICE = "Add (keep them all), or let one supersede the others."
 
 
 def crowded(topic: str, memory_ids: Collection[str]) -> str:
-    """Return the warning that several memories hold what may have one current truth only."""
+    """Return the warning that several memories hold something that can have only one current value."""
     return f"{len(memory_ids)} live memories hold {topic}: {', '.join(sorted(memory_ids))}. {_CHOICE}"
 
 
@@ -276,7 +276,7 @@ def at_variance(link: Link) -> str:
 
 
 def joined(old: str, new: str) -> str:
-    """Return one text that holds what both say: the one that has all sentences of the other, else those that it lacks, too."""
+    """Return one text that says what both say: the one that has all sentences of the other, else with those that it lacks."""
     mine, yours = _sentences(old), _sentences(new)
     if yours.keys() <= mine.keys():
         return old
@@ -298,8 +298,8 @@ def revision(memory: Memory, at: datetime, action: str, reason: str = "", **fiel
 def twins(memories: Iterable[Memory]) -> Iterator[tuple[Memory, Sequence[Memory]]]:
     """Yield each memory that others of its topic repeat, with those: the same words, or the same value of one slot.
 
-    The one to keep is the most important, then the one said most often, then the oldest. Left alone are skills,
-    knowledge, policies, and what is in dispute: there the copies matter.
+    The one to keep is the most important, then the one said most often, then the oldest. Not merged are skills,
+    knowledge, policies, and disputed memories, whose copies matter.
     """
     groups: defaultdict[Hashable, list[Memory]] = defaultdict(list)
     for memory in memories:
@@ -319,9 +319,9 @@ def _rank(memory: Memory) -> tuple[float, int, float, str]:
 
 
 def folded_together(kept: Memory, others: Sequence[Memory]) -> Memory:
-    """Return the next version of a memory, with all that the others say and rest on.
+    """Return the next version of a memory, with the content and evidence of the others.
 
-    It does not count as said more often: whether the copies come from several witnesses is unknown.
+    It does not count as said more often, as the copies need not come from several witnesses.
     """
     content, all_of_them = kept.content, (kept, *others)
     for other in others:
@@ -343,7 +343,7 @@ def folded_together(kept: Memory, others: Sequence[Memory]) -> Memory:
 
 
 def derived(sources: Iterable[Memory]) -> Origin | None:
-    """Return the origin of a memory that is made of others: all agents of theirs; none where all are the agent's own.
+    """Return the origin of a memory made of others: all their agents; None if all are the agent's own.
 
     The one that counts most comes first.
     """
@@ -366,7 +366,7 @@ def joint_origin(origin: Origin, other: Origin) -> Origin:
 _AGAINST = ("likes", "dislikes")
 
 _MOSTLY = 0.6
-"""Share of the words of the shorter rule that the other holds, where both speak of the same."""
+"""Share of the words of the shorter rule in the other, from which both are about the same."""
 
 _FORBIDS = re.compile(
     r"\b(?:never|not|no|don't|doesn't|must ?n't|may not|cannot|can't|avoid|forbidden|prohibited|without|nicht|nie|niemals|"
@@ -379,12 +379,12 @@ _MAY = re.compile(
     r"必须|一律|总是|应该?|可以|允许|需要|请|都|要",
     re.IGNORECASE,
 )
-"""Words that order or allow, and say nothing about their subject."""
+"""Words that order or allow, without saying anything about the subject."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The relation of a memory to an earlier one, and in what they differ."""
+    """The relation of a memory to an earlier one, and how they differ."""
 
     kind: ConflictKind
     reason: str
@@ -398,11 +398,11 @@ class _Keys:
     facts: frozenset[tuple[str, str]]
     """Each attribute with each value that it has."""
     single: Mapping[str, str]
-    """The attributes with one value, which is no list."""
+    """The attributes with a single value."""
 
 
 def compare(new: Memory, old: Memory) -> Finding | None:
-    """Return what a memory is to one that was there before; nothing where their contents have no keys in common.
+    """Return how a memory relates to an existing one; None if their contents have no keys in common.
 
     A contradiction is another value of the same attribute of the same entity, or a thing that one likes and the other
     dislikes. A superset has all that the other has, and more; of workflows, all steps of the other, in their order.
@@ -422,7 +422,7 @@ def compare(new: Memory, old: Memory) -> Finding | None:
 
 
 def _of_rules(mine: str, yours: str) -> Finding | None:
-    """Return that one rule forbids what the other does not, where they speak of the same."""
+    """Return the contradiction between two rules on the same subject if only one forbids it."""
     (mine, forbidden), (yours, forbidden_there) = (_FORBIDS.subn(" ", simplified(each)) for each in (mine, yours))
     one, other = (set(query_tokens(_MAY.sub(" ", each))) for each in (mine, yours))
     alike = len(one & other) >= _MOSTLY * min(len(one), len(other))

@@ -49,9 +49,9 @@ __all__ = [
 
 
 class ToolRecord(Record):
-    """One tool call and how it went: heard as it happened, read off the messages by code, or both.
+    """One tool call and how it went: reported as it happened, read from the messages by code, or both.
 
-    Arguments and results are in the raw messages alone; here is a digest of the one, and the first line of
+    Arguments and results are only in the raw messages; this has a digest of the arguments, and the first line of
     an error.
     """
 
@@ -80,7 +80,7 @@ class TypicalError(Record):
 
 
 class ToolWindow(Record):
-    """The newest calls of a tool, looked at closely."""
+    """The newest calls of a tool, in detail."""
 
     calls: int = Field(default=0, ge=0, description="How many they are.")
     succeeded: int = Field(default=0, ge=0, description="Calls known to have succeeded.")
@@ -111,7 +111,7 @@ class ToolStats(Record):
 
     @property
     def success_rate(self) -> float | None:
-        """Succeeded among those whose outcome is known, 0 to 1; none where no outcome is known."""
+        """The share of successes among calls with a known outcome, 0 to 1; None without any."""
         known = self.succeeded + self.failed
         return self.succeeded / known if known else None
 
@@ -145,14 +145,14 @@ class Called(NamedTuple):
     """The place of the message that asks for it."""
     call: ToolCall
     answer: int | None
-    """The place of its result; none where nothing answers it."""
+    """The place of its result; None if nothing answers it."""
 
 
 def called(messages: Sequence[Message]) -> list[Called]:
     """Return the tool calls of a conversation in their order, each with its result.
 
-    A result answers the newest message that waits for one of its id, and there the first such call: hosts use ids again,
-    and some give none.
+    A result answers the newest message that waits for one of its id, and there the first such call: hosts use ids
+    again, and some give none.
     """
     found: list[Called] = []
     waiting: defaultdict[str, list[int]] = defaultdict(list)
@@ -170,7 +170,7 @@ def called(messages: Sequence[Message]) -> list[Called]:
 def of_own_systems(messages: Sequence[StoredMessage], trusted: Collection[str]) -> tuple[StoredMessage, ...]:
     """Return messages with what tools returned marked as the owner's own, where these are their systems.
 
-    The call that a result answers names the tool; where it is not among the messages, the name on the result.
+    The tool is named by the call that a result answers; if that is not among the messages, by the result.
     """
     if not trusted or all(message.role != "tool" for message in messages):
         return tuple(messages)
@@ -185,8 +185,8 @@ def of_own_systems(messages: Sequence[StoredMessage], trusted: Collection[str]) 
 def twin(known: Iterable[ToolRecord], new: ToolRecord) -> ToolRecord | None:
     """Return the record of the same call, if there is one.
 
-    The same id for the same tool and arguments is the same call, unless two messages asked for it: some models begin to
-    number their calls again with each answer. `known` are records of its partition with its call id.
+    The same id for the same tool and arguments is the same call, unless two messages asked for it: some models start
+    numbering their calls again with each answer. `known` are records of its partition with its call id.
     """
     alike = sorted(
         (each for each in known if each.digest == new.digest or (not each.digest and each.message_id)),
@@ -201,8 +201,8 @@ def twin(known: Iterable[ToolRecord], new: ToolRecord) -> ToolRecord | None:
 def joined(known: ToolRecord, new: ToolRecord) -> ToolRecord:
     """Return one record of two of the same call: each fills what the other lacks.
 
-    Of what was heard twice, the newer counts: it was tried again. Between what was heard and what was read, a failure
-    holds, with what the messages say of it; times are those that were heard: messages are often recorded all at once, when
+    Of a call reported twice, the newer report counts: it was tried again. Between a report and the messages, a failure
+    wins, with what the messages say of it; times are those reported, as messages are often recorded all together, when
     a run is over.
     """
     first, second = (known, new) if new.message_id else (new, known)
@@ -244,14 +244,14 @@ _MARKS = [
     (re.compile(r"(?<![A-Za-z0-9_<-])(?=[A-Za-z0-9_-]*[A-Za-z_-])(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]+"), "<id>"),
     (re.compile(r"[-+]?[0-9]+(?:[.,:][0-9]+)*"), "<n>"),
 ]
-"""Parts that differ between occurrences of one error: the narrower mark first, as what it covers may hold others."""
+"""Parts that differ between occurrences of one error, the more specific pattern first, as its match may contain others."""
 
 
 def outcome(text: str, *, told: bool | None) -> bool | None:
-    """Return whether a call succeeded; none where nothing came back that could tell.
+    """Return whether a call succeeded; None if nothing came back to judge it by.
 
-    What the host says of a failure holds. That nothing was raised is no success where the text is that of an error:
-    frameworks call each result a success that a tool returns.
+    A failure that the host reports counts. That nothing was raised is not a success if the text is that of an error:
+    frameworks call every result that a tool returns a success.
     """
     if told is False or failed(text):
         return False
@@ -295,12 +295,12 @@ def error_kind(line: str) -> str:
 
 
 def error_class(line: str) -> str:
-    """Return the class of an error, one of a few, whatever words a tool has for it; `other` where none fits."""
+    """Return the class of an error, one of a few, in whatever words a tool reports it; `other` if none fits."""
     return next((name for name, signs in _classes().items() if signs.search(line)), "other")
 
 
 def without_values(text: str) -> str:
-    """Return a text without what differs from case to case: numbers, ids, paths and what is quoted."""
+    """Return a text without what differs between occurrences: numbers, ids, paths and quoted text."""
     for pattern, _ in _MARKS:
         text = pattern.sub(" ", text)
     return " ".join(text.split())
@@ -360,7 +360,7 @@ _Z = 1.959964
 """Half of the width of an interval that holds 95 %, in standard deviations."""
 
 _LEAST, _MOST = 0.02, 0.9
-"""Bounds of the overdispersion: few tools with few calls would otherwise say that all are alike, or that none is like another."""
+"""Bounds of the overdispersion: otherwise, few tools with few calls would look all alike, or all different."""
 
 _UNKNOWN = 1 / 3
 """Overdispersion of a single tool, without others to compare: a prior of two calls."""
@@ -368,14 +368,14 @@ _UNKNOWN = 1 / 3
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """A beta distribution of error rates: so many failures and successes are taken as seen before the first call."""
+    """A beta distribution of error rates: the failures and successes assumed before the first call."""
 
     failures: float
     successes: float
 
     @property
     def weight(self) -> float:
-        """How many calls it counts for."""
+        """The number of calls that it counts as."""
         return self.failures + self.successes
 
     @property
@@ -400,7 +400,7 @@ def interval(hits: int, known: int, z: float = _Z) -> tuple[float, float]:
 
 
 def fitted_prior(counts: Sequence[tuple[int, int]]) -> Prior:
-    """Return the prior that fits some tools best by moments (Kleinman, 1973): the more they differ, the less it weighs.
+    """Return the prior that fits some tools best by moments (Kleinman, 1973): the more they differ, the lower its weight.
 
     The counts are failures and known outcomes of each tool.
     """
@@ -418,12 +418,12 @@ def fitted_prior(counts: Sequence[tuple[int, int]]) -> Prior:
 
 
 def expected(failures: int, known: int, prior: Prior) -> float:
-    """Return the error rate that is to be expected of the next call: what was seen, shrunk to what is usual."""
+    """Return the expected error rate of the next call: the observed one, shrunk towards the prior."""
     return (failures + prior.failures) / (known + prior.weight)
 
 
 def window(calls: Sequence[ToolRecord]) -> ToolWindow:
-    """Return what some calls of one tool add up to.
+    """Return the summary of some calls of one tool.
 
     The calls come newest first.
     """
@@ -469,5 +469,5 @@ def _errors(calls: Sequence[ToolRecord]) -> tuple[TypicalError, ...]:
 
 
 def is_guideline(memory: Memory) -> bool:
-    """Return whether a memory is the guideline of a tool: what was counted, which no conversation changes."""
+    """Return whether a memory is the guideline of a tool, made of counts, which no conversation changes."""
     return memory.topic.type == "tool" and "tool" in memory.payload

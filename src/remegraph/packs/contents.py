@@ -1,7 +1,7 @@
-"""The contents of packs: what memories become in one, whole or as items for any agent; and what they become where it is installed.
+"""The contents of packs: memories as they are written to one, whole or as items for any agent, and as they are installed.
 
-The same memories, under the same version of zlib, are always the same file, and one that can be read. Items of a preset come
-in as offers, an export as one change that holds all of it.
+The same memories, under the same version of zlib, are always the same file, and one that can be read. Items of a preset
+are installed as offers, an export as one change that holds all of it.
 """
 
 from __future__ import annotations
@@ -226,10 +226,10 @@ _BEGINNING = (1980, 1, 1, 0, 0, 0)
 def check_choice(
     kind: object, include: Collection[str], *, desensitize: bool, activate: Sequence[str], **lists: object
 ) -> None:
-    """Refuse choices that cannot be used, or do not go together; of other lists, whatever is one text.
+    """Refuse choices that are invalid or do not go together, and a single text in place of a list.
 
     Raises:
-        InputError: They are such.
+        InputError: A choice is refused.
     """
     if kind not in get_args(PackKind):
         raise InputError(f"There is no kind of pack {kind!r}.", f"Give one of {', '.join(get_args(PackKind))}.")
@@ -274,7 +274,7 @@ def write(
     sign: _Sign | None = None,
     verify: Verify,
 ) -> PackInfo:
-    """Write a pack that every reader accepts, whole or not at all; return its description."""
+    """Write a pack that every reader accepts, completely or not at all; return its description."""
     data = {name: b"".join(members[name]) for name in MEMBERS[kind]}
     for name, lines in members.items():
         most = LIMITS.items if kind == "preset" else LIMITS.records
@@ -298,7 +298,7 @@ def write(
             info = pack.info
         check_place(path, overwrite=overwrite)
         if not overwrite:
-            path.open("xb").close()  # it is ours from here on, whoever else comes
+            path.open("xb").close()  # the file is ours from here on, whatever other processes do
         draft.replace(path)
     except OSError as error:
         raise InputError(
@@ -313,7 +313,7 @@ def _write_zip(path: Path, files: Mapping[str, bytes]) -> None:
     with zipfile.ZipFile(path, "w") as pack:
         for name, data in files.items():
             entry = zipfile.ZipInfo(name, _BEGINNING)
-            entry.create_system = 3  # as on Unix, wherever it is made
+            entry.create_system = 3  # as on Unix, whatever the platform
             entry.external_attr = (stat.S_IFREG | 0o644) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             pack.writestr(entry, data, compresslevel=6)
@@ -358,7 +358,7 @@ class Arrival:
     known: tuple[str, ...]
     """Memories that the ledger has, equal in every version."""
     conflicting: tuple[str, ...]
-    """Records that the ledger has with other content."""
+    """Records that the ledger has with different content."""
     links: tuple[Link, ...]
     there: frozenset[str]
     """Blocks that the ledger has."""
@@ -374,7 +374,7 @@ class Arrival:
         recipe: str,
         at_home: bool,
     ) -> ChangeSet:
-        """Return the change that installs all of it at once."""
+        """Return one change that installs all of it."""
         fresh = [block for block in self.blocks if block.block_id not in self.there]
         said = {message.message_id: message for message in self.messages}
         return ChangeSet(
@@ -437,7 +437,7 @@ def arrival(pack: PackFile, archive: Archive, lives_in: Partition, said_in: Part
 
 
 def _other_words(archive: Archive, said_in: Partition, said: dict[str, Message]) -> list[str]:
-    """Return the messages that the ledger has with other content."""
+    """Return the messages that the ledger has with different content."""
     here: Sequence[Message] = archive.messages([said_in], ids=list(said)) if said else ()
     return [
         each.message_id
@@ -447,7 +447,7 @@ def _other_words(archive: Archive, said_in: Partition, said: dict[str, Message])
 
 
 def conflict(records: Sequence[str], cure: str = "Install it into another scope, or into an empty home.") -> PackError:
-    """Return the error that names the records that are here with other content."""
+    """Return the error that names the records that exist here with different content."""
     more = f" and {len(records) - _NAMED} more" if len(records) > _NAMED else ""
     named = f"{', '.join(records[:_NAMED])}{more}"
     return PackError("conflict", f"What the pack holds is here already, with other content: {named}.", cure)

@@ -141,7 +141,7 @@ PURPOSE = "pack"
 """The purpose that a manifest is signed for."""
 
 NOWHERE = Partition(tenant="pack")
-"""Placeholder for where memories of a pack live, which is known only when it is installed."""
+"""Placeholder for the partition of a pack's memories, which is known only when it is installed."""
 
 
 class Member(Record):
@@ -251,7 +251,7 @@ _STORED, _DEFLATED = 0, 8
 _UTF8 = 0x800
 _CHUNK = 1 << 16
 _DIRECTORY = 1 << 12  # six members need less than 500
-_FREE = 1 << 20  # so small a member may grow by any ratio
+_FREE = 1 << 20  # a member this small may grow by any ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +345,7 @@ class Container:
     # ------------------------------------------------------------------------------------------- headers
 
     def _read_directory(self, allowed: Collection[str]) -> dict[str, _Member]:
-        """Read the directory, and check that the members lie side by side and fill the file."""
+        """Read the directory, and check that the members are contiguous and fill the file."""
         start, length, count = self._read_end()
         directory = self._at(start, length)
         members: dict[str, _Member] = {}

@@ -56,7 +56,7 @@ class _Signed:
 
 
 class PackFile:
-    """An open pack whose size, checksums and manifest are in order. Its records are read when they are asked for."""
+    """An open pack with valid size, checksums and manifest. Its records are read on demand."""
 
     def __init__(self, path: Path, limits: PackLimits, verify: Verify) -> None:
         self._limits = limits
@@ -104,7 +104,7 @@ class PackFile:
         )
 
     def check_signature(self, *, required: bool) -> None:
-        """Refuse a signature that is not of a trusted key, and where it is required, a missing one."""
+        """Refuse a signature that is not by a trusted key, and a missing one if it is required."""
         if self.signer is None and (required or self._signed.key_id):
             raise PackError("signature", self._signed.problem, SignatureError.cure)
 

@@ -1,4 +1,4 @@
-"""Conclusions: episodes gathered by the words that recur, and the long-term memories that a model or a person makes of them."""
+"""Conclusions: episodes grouped by recurring words, and the long-term memories that a model or a person makes of them."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ _WORD = re.compile(rf"[^\W\d_{HAN}]{{2,}}")
 _RUN = re.compile(f"[{HAN}]{{2,}}")
 
 _COMMON_SHARE, _COMMON_LEAST = 0.1, 10
-"""A word in so many of a topic's memories, by share and by number, distinguishes none of them."""
+"""A word in this many of a topic's memories, by share and by number, distinguishes none of them."""
 
 _SMALL = 50
-"""Fewer memories count as so many, as they do not show how rare a word is."""
+"""Fewer memories count as this many, as they do not show how rare a word is."""
 
 _MOST = 5
 """Recurring words by which a group is known."""
 
 
-@lru_cache(maxsize=1 << 9)  # `wording`, which is most of the work, remembers more
+@lru_cache(maxsize=1 << 9)  # `wording`, which is most of the work, caches more
 def _terms(text: str) -> frozenset[str]:
     """Return the distinctive words of a text: stems with synonyms folded; pairs of Chinese characters; no numbers."""
     telling = frozenset(word for word in wording(text).words if not word.startswith("~"))
@@ -126,11 +126,11 @@ def clusters(
 ) -> list[tuple[int, ...]]:
     """Return groups of similar texts, the largest first; a text that fits nowhere is in none.
 
-    Texts are tied where they are alike enough; groups are the communities of that graph (Blondel et al., "Fast unfolding
-    of communities in large networks", 2008). In a group remains who has one of the words that recur in it: a chain of
-    texts of which only neighbours are alike is no group. The same texts give the same groups.
+    Texts are connected if they are similar enough; groups are the communities of that graph (Blondel et al., "Fast
+    unfolding of communities in large networks", 2008). A text stays in a group if it has one of the words that recur in
+    it: a chain of texts of which only neighbours are alike is not a group. The same texts give the same groups.
     """
-    import networkx as nx  # noqa: PLC0415 - it takes .2 s to load, and only who consolidates needs it
+    import networkx as nx  # noqa: PLC0415 - it takes .2 s to load, and only consolidation needs it
 
     graph = nx.Graph()
     graph.add_nodes_from(range(len(said)))
@@ -147,7 +147,7 @@ def clusters(
 
 
 def _alike(said: Sequence[frozenset[str]], lexicon: Lexicon) -> Iterator[tuple[int, int, float]]:
-    """Yield pairs that share a word that few have, with the cosine of all their words."""
+    """Yield pairs that share a rare word, with the cosine of all their words."""
     holders: defaultdict[str, list[int]] = defaultdict(list)
     for number, words in enumerate(said):
         for word in words:
@@ -158,7 +158,7 @@ def _alike(said: Sequence[frozenset[str]], lexicon: Lexicon) -> Iterator[tuple[i
 
 
 def may_be_mixed(memory: Memory) -> bool:
-    """Return whether a memory may be grouped: no knowledge, no rule, nothing disputed or doubtful."""
+    """Return whether a memory may be grouped: not knowledge, a rule, or anything disputed or doubtful."""
     return (
         not memory.firm
         and not memory.is_core
@@ -176,7 +176,7 @@ def holds(memory: Memory, at: datetime) -> bool:
 
 
 def is_over(text: str) -> bool:
-    """Return whether a text tells, by its words alone, of what was so and is no more."""
+    """Return whether a text says, by its words alone, that something is over."""
     return _over().search(simplified(text)) is not None
 
 
@@ -214,9 +214,9 @@ def gather(
     policy: LifecyclePolicy,
     vectors: Mapping[str, Vectors],
 ) -> list[Gathered]:
-    """Return which episodes of one topic are alike; those that fit nowhere are left as they are.
+    """Return which episodes of one topic are alike; the others are left as they are.
 
-    It goes on until nothing fits any more, so that a second run finds nothing to do.
+    It continues until nothing more fits, so that a second run finds nothing to do.
     """
     left = sorted(free, key=lambda each: (each.said_at, each.memory_id))
     words = {memory.memory_id: lexicon.words(memory.content) for memory in left}
@@ -277,7 +277,7 @@ def _made(
 ACTOR = "consolidation"
 
 _PERSON = "person"
-"""The extractor of conclusions of a person."""
+"""The extractor recorded for a person's conclusions."""
 
 _QUOTES = 2
 """Quotes taken from each source; its blocks lead to the rest."""
@@ -292,7 +292,7 @@ class Drafter:
     agreed: Mapping[frozenset[str], Concluded]
     at: datetime
     failed: list[str] = field(default_factory=list, init=False)
-    """The first memory of each group whose conclusion the model could not write."""
+    """The first memory of each group for which the model could not write a conclusion."""
 
     def draft(self, group: Gathered) -> Memory | None:
         """Return the memory that a group becomes, or None without a conclusion."""

@@ -1,7 +1,7 @@
-"""Consolidation: a model or a person concludes long-term memories from similar episodes, and none is without sources.
+"""Consolidation: a model or a person concludes long-term memories from similar episodes; each has its sources.
 
-Likeness only proposes what belongs together. What is asked follows from the ledger alone, so a stopped run goes on where it
-stopped. No source is ever changed: the links of a long-term memory say what it was made of.
+Likeness only proposes what belongs together. What is asked follows from the ledger alone, so a stopped run continues
+where it stopped. No source is ever changed: the links of a long-term memory say what it was made of.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Ties:
 
 
 _BATCH = 8
-"""Long-term memories in one commit: at most so many conclusions are repeated after a stop."""
+"""Long-term memories in one commit: at most this many conclusions are repeated after a stop."""
 
 _LINKS = 200
 """Links in one commit."""
@@ -155,7 +155,7 @@ def consolidate(
     meanings_of: _MeaningsOf,
     agreed: Sequence[Conclusion] = (),
 ) -> Consolidation:
-    """Consolidate the memories of some partitions, or say what would be asked."""
+    """Consolidate the memories of some partitions, or report what would be asked."""
     total = Consolidation(dry_run=this.dry_run, examined=0)
     concluded = {frozenset(each.sources): Concluded(each.conclusion, each.conditions) for each in agreed}
     homes = _homes(archive, partitions, agreed)
@@ -197,7 +197,7 @@ class _Step:
     reason: str
     sources: tuple[Memory, ...] = ()
     why: str = ""
-    """Why the sources belong together, for the report alone: the journal holds no words of a memory."""
+    """Why the sources belong together, for the report only: the journal holds no words of a memory."""
 
     def change(self) -> MemoryChange:
         """Return the change that writes the version."""
@@ -211,7 +211,7 @@ class _Step:
 
 
 class _Library:
-    """The memories of one partition while they are consolidated: as the ledger has them, or would have them."""
+    """The memories of one partition during consolidation, as the ledger has them, or would have them in a dry run."""
 
     def __init__(
         self, archive: Archive, partition: Partition, drafter: Drafter, at: datetime, *, dry_run: bool
@@ -262,7 +262,7 @@ class _Library:
     # ------------------------------------------------------------------------------- episodes become one
 
     def named(self, ids: Sequence[str]) -> Gathered:
-        """Return the group from which a person concludes something; refuse what may not be mixed."""
+        """Return the group that a person concludes from; refuse memories that may not be mixed."""
         if missing := [each for each in ids if each not in self._heads]:
             raise NotFoundError(
                 f"There is no live memory {missing[0]!r} here.", "Conclude from memories of one library."

@@ -1,4 +1,4 @@
-"""Forgetting: how much of a memory is left at a time, by which curve, and when it will be forgotten."""
+"""Forgetting: how much of a memory is left at a time, by several curves, and when it will be forgotten."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ __all__ = [
 _DAY = timedelta(days=1)
 
 _GAIN = 1.5
-"""A review of what was all but forgotten multiplies the half-life by 1 + this."""
+"""A review of an almost forgotten memory multiplies the half-life by 1 + this."""
 
 _HALF_LIVES = {"curve": 28.0, "health": 14.0}
 """Default half-lives in days. Health: as published. Curve: what is asked for every two weeks must outlast its
 first, longest pause; with 14, one in seven of such facts was gone before it was asked for (`python -m evals retention`)."""
 
 _LASTING = 4
-"""The first half-life is so many times longer where it is no mere episode: saved outright, heard twice, or a skill."""
+"""The first half-life is this many times longer for more than an episode: saved explicitly, said twice, or a skill."""
 
 _REINFORCED = 2
-"""Priority gained by a point: a fifth of what hearing it again gains."""
+"""Priority gained by a point: a fifth of what repetition gains."""
 
 _HIGHEST = 200
 """The highest priority of the memory layer RFC."""
@@ -70,7 +70,7 @@ class Life:
 
     @property
     def uses(self) -> int:
-        """How many of the reviews were answers that drew on it."""
+        """How many of the reviews were answers that used it."""
         return sum(review.used for review in self.reviews)
 
     @property
@@ -108,7 +108,7 @@ class RetentionPolicy(ABC):
 
     @abstractmethod
     def explain(self, life: Life, at: datetime) -> Weight:
-        """Return the weight at a time, 0 to 1, with its formula and numbers; only what had happened by then counts."""
+        """Return the weight at a time, 0 to 1, with its formula and numbers; only what happened by then counts."""
 
     def weight(self, life: Life, at: datetime) -> float:
         """Return the weight at a time."""
@@ -119,12 +119,12 @@ class RetentionPolicy(ABC):
 class ForgettingCurve(RetentionPolicy):
     """Ebbinghaus' curve, with a stability that reviews build up: the more, the longer they were apart.
 
-    Retrievability falls by half with each half-life since the last access. A review lengthens the half-life by
-    1.5 × (1 - retrievability): much after a long pause, hardly at all right away. Reviews in which an answer drew on the
-    memory build up as much once more, however soon they follow: a hit is a guess that it was wanted, a use confirms it.
-    Two components, and why massed reviews help little: Woźniak, Gorzelańczyk and Murakowski, "Two components of long-term
-    memory", Acta Neurobiologiae Experimentalis 55 (1995), after Ebbinghaus, "Über das Gedächtnis" (1885). The gains, and
-    how importance and layer lengthen the first half-life, are our own choice.
+    Retrievability falls by half with each half-life since the last access. A review lengthens the half-life by 1.5 × (1
+    - retrievability): much after a long pause, hardly at all right away. Reviews in which an answer drew on the memory
+    build up as much once more, however soon they follow: a hit is a guess that it was wanted, a use confirms it. Two
+    components, and why massed reviews help little: Woźniak, Gorzelańczyk and Murakowski, "Two components of long-term
+    memory", Acta Neurobiologiae Experimentalis 55 (1995), after Ebbinghaus, "Über das Gedächtnis" (1885). The gains,
+    and how importance and layer lengthen the first half-life, are our own choice.
     """
 
     half_life: float
@@ -273,7 +273,7 @@ def retention(memory: Memory, settings: LifecyclePolicy) -> RetentionPolicy:
 
 
 def _kept(memory: Memory) -> str:
-    """Return why a memory does not fade, if so."""
+    """Return why a memory does not fade, or an empty text."""
     if memory.is_core:
         return "a core rule: its importance is .9 or more"
     if memory.usage == "knowledge":

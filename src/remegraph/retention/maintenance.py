@@ -1,8 +1,8 @@
 """The maintenance run: merge, fade, archive and purge the memories of each library.
 
-What a step does follows from the ledger and the time alone, so a stopped run goes on where it stopped, and a second one
-finds nothing left to do. Each batch is one commit that expects the versions that were read: what changed meanwhile is
-left to the next run.
+What a step does follows from the ledger and the time alone, so a stopped run continues where it stopped, and a second
+one finds nothing left to do. Each batch is one commit that expects the versions that were read: what changed in between
+is left to the next run.
 """
 
 from __future__ import annotations
@@ -93,24 +93,24 @@ class Fading:
 
     archive: Archive
     settings_of: SettingsOf
-    """How the memories of a partition live on."""
+    """The lifecycle settings of a partition."""
     new_id: NewId
     unwritten: Unwritten
     """Reviews that the ledger does not hold yet."""
 
     def fade(self, partition: Partition, this: Round) -> Maintenance:
-        """Lower what has faded, and raise again what came back into use."""
+        """Lower memories that have faded, and raise those that are used again."""
         found, moves = self._due(partition, this.at)
         done = self._move([move for move in moves if move.to != "archived"], this)
         return done.evolve(examined=len(found))
 
     def archive_faded(self, partition: Partition, this: Round) -> Maintenance:
-        """Archive what has all but gone, and what is too much."""
+        """Archive memories that have almost faded, and those beyond the maximum."""
         _, moves = self._due(partition, this.at)
         return self._move([move for move in moves if move.to == "archived"], this)
 
     def purge(self, partition: Partition, this: Round) -> Maintenance:
-        """Purge what has been archived for long enough: its content goes, its stub stays."""
+        """Purge memories archived long enough: the content is removed, a stub stays."""
         after = self.settings_of(partition).purge_after
         if after is None:
             return Maintenance(dry_run=this.dry_run)
@@ -171,7 +171,7 @@ def _faded(weighed: Sequence[tuple[Memory, Weight]], settings: LifecyclePolicy) 
 
 
 def _surplus(weighed: Sequence[tuple[Memory, Weight]], most: int | None) -> Iterator[StatusMove]:
-    """Yield the moves of the faintest memories beyond the maximum; kept ones stay."""
+    """Yield the moves of the weakest memories beyond the maximum; kept ones stay."""
     if most is None or len(weighed) <= most:
         return
     fading = [(memory, weight) for memory, weight in weighed if weight.policy != "kept"]
@@ -228,7 +228,7 @@ class Folding:
     new_id: NewId
 
     def merge(self, partition: Partition, this: Round) -> Maintenance:
-        """Merge the copies of each memory into it. They are superseded: their versions and words stay."""
+        """Merge the copies of each memory into it. The copies are superseded: their versions and words stay."""
         done: list[Merge] = []
         lines: list[str] = []
         skipped: list[str] = []

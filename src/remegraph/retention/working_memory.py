@@ -1,16 +1,17 @@
-"""What is at hand without a query: the sensory buffer and working memory of an agent, and the active tier of a scope.
+"""Memory available without a query: the sensory buffer and working memory of an agent, and the active tier of a scope.
 
-The buffer and working memory are in the process and nowhere else. The buffer holds streaming events for seconds. It says how
-new one is, and never what it holds: no vector, no link, no row. What deserves attention goes on to working memory, the few
-chunks held for a task. No agent reaches another's, no task another task's; a finished task leaves nothing.
+The buffer and working memory exist only in the process. The buffer holds streaming events for seconds. It reports how
+new an event is, and never what it contains: no vector, no link, no row. What deserves attention moves to working
+memory, the few chunks held for a task. No agent reaches another's, no task another task's; a finished task leaves
+nothing.
 
-The active tier (MEK, 2.1.2; K2) is the few memories held ready. A memory goes up by use and down by time. Each review is
-worth a point, two where an answer drew on it, times .5 and its importance; half of that is gone after each week. From 6
-points on a memory is active, until less than 2 are left: the gap between the two keeps it from going up and down with every
-question, and no burst of use counts more than 12. Core rules are always active. `kit.retention.pin` overrules all
-that. Half-life, points and bounds are our own choice: the protocol says only "most relevant to the current task or most
-frequently accessed". It follows from the ledger and the time, so a restart computes the same. A result serves until the
-ledger's journal or its reviews go on, whoever wrote them, or until the next memory is due to leave.
+The active tier (MEK, 2.1.2; K2) is the few memories held ready. A memory rises by use and falls with time. Each review
+is worth a point, two where an answer drew on it, times .5 and its importance; half of that is gone after each week.
+From 6 points on a memory is active, until less than 2 are left: the gap between the two keeps it from moving up and
+down with every question, and no burst of use counts more than 12. Core rules are always active. `kit.retention.pin`
+overrules all that. Half-life, points and bounds are our own choice: the protocol says only "most relevant to the
+current task or most frequently accessed". It follows from the ledger and the time, so a restart computes the same. A
+result is valid until the ledger's journal or reviews grow, in any process, or until the next memory is due to leave.
 """
 
 from __future__ import annotations
@@ -72,11 +73,11 @@ class SensoryBuffer:
         self._events: deque[_Event] = deque(maxlen=policy.capacity)
 
     def sense(self, partition: Partition, content: str, *, source: str, score: Score) -> float:
-        """Take in an event and return the attention that it gets."""
+        """Add an event and return the attention that it gets."""
         with self._lock:
             self._expire()
             before = [event.raw_content for event in self._events if event.partition == partition]
-        attention = score(before)  # may be the host's, and slow
+        attention = score(before)  # may be the host's code, and slow
         with self._lock:
             self._events.append(_Event(self._clock(), source, attention, content, partition))
         return attention
@@ -99,10 +100,10 @@ class SensoryBuffer:
 
 
 Desk = tuple[Partition, str]
-"""Where chunks lie: the agent's own partition, and the task."""
+"""Where chunks belong: the agent's own partition, and the task."""
 
 _SAME_MATTER = 0.5
-"""Share of the words, of whichever has fewer, from which on two texts are of one matter."""
+"""Share of the words, of the text that has fewer, from which two texts are about the same matter."""
 
 
 @dataclass(slots=True)
@@ -138,10 +139,10 @@ class WorkingMemory:
         """By agent and task; the one used last comes last."""
 
     def hold(self, desk: Desk, text: str) -> tuple[Chunk, tuple[Eviction, ...]]:
-        """Hold a text, and return its chunk and what had to make room.
+        """Hold a text, and return its chunk and the evicted ones.
 
-        What a chunk says already rehearses it. What is of its matter joins it, where it has room, and rehearses it,
-        too. Anything else is a new chunk, which is cut where it is too long for one.
+        A text that a chunk already has rehearses it. A text on its matter joins it, if it has room, and rehearses it,
+        too. Anything else is a new chunk, cut if it is too long for one.
         """
         now, text = self._clock(), text.strip()
         while (cost := estimate_tokens(text)) > self._policy.chunk_tokens:
@@ -172,7 +173,7 @@ class WorkingMemory:
             return tuple(_chunk(each, held) for each in held)
 
     def rehearse(self, desk: Desk, chunk_id: str) -> Chunk:
-        """Rehearse a chunk: what is rehearsed more goes later."""
+        """Rehearse a chunk: the more it is rehearsed, the later it is evicted."""
         with self._lock:
             held = self._desks.get(desk, [])
             for each in held:
@@ -187,7 +188,7 @@ class WorkingMemory:
             return len(self._desks.pop(desk, []))
 
     def discard(self, homes: Collection[Partition], says: Callable[[str], bool]) -> None:
-        """Drop the lines that say something, whatever task they are held for."""
+        """Drop the lines that match, for any task."""
         with self._lock:
             for (home, _), held in self._desks.items():
                 for each in held if home in homes else ():
@@ -200,7 +201,7 @@ class WorkingMemory:
             self._desks.clear()
 
     def _begin(self, desk: Desk) -> list[_Held]:
-        """Return what is held for a task, which is now the one used last; drop tasks that were idle longest."""
+        """Return what is held for a task, which is now the last used; drop the tasks idle longest."""
         held = self._desks.setdefault(desk, [])
         self._desks.move_to_end(desk)
         while len(self._desks) > self._policy.tasks:
@@ -208,7 +209,7 @@ class WorkingMemory:
         return held
 
     def _join(self, held: list[_Held], text: str) -> _Held | None:
-        """Put a text into the chunk of its matter, if there is one that has room, and return it."""
+        """Put a text into the chunk on its matter, if one has room, and return that."""
         words = content_words(text)
         for chunk in reversed(held):
             fewer = min(len(words), len(chunk.words))
@@ -221,7 +222,7 @@ class WorkingMemory:
 
 
 def _evict(held: list[_Held], most: int) -> tuple[Eviction, ...]:
-    """Take out what is rehearsed least, of that what lay idle longest, until so many are left."""
+    """Evict what is rehearsed least, of that what was idle longest, until this many are left."""
     evicted: list[Eviction] = []
     while len(held) > most:
         least = min(held, key=lambda each: (each.rehearsals, each.last_accessed))
@@ -249,12 +250,12 @@ _UP, _DOWN, _MOST = 6.0, 2.0, 12.0
 _DAY = timedelta(days=1)
 
 MEMORY_OF_USE = _HALF_LIFE * math.log2(_MOST / _DOWN) * _DAY
-"""A memory that was not reviewed for so long cannot be active by use."""
+"""A memory without a review for this long cannot be active by use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whether a memory is active, and until when if nothing happens."""
+    """Whether a memory is active, and until when if it is not used."""
 
     active: bool
     points: float = 0.0
@@ -262,7 +263,7 @@ class Standing:
 
 
 def standing(memory: Memory, reviews: Sequence[Access], at: datetime) -> Standing:
-    """Return the tier of a memory at a time; the same from the same log, whoever computes it and how often.
+    """Return the tier of a memory at a time; it depends only on the log, and not on who computes it or how often.
 
     The reviews come oldest first.
     """
@@ -298,7 +299,7 @@ def tier_of(memory: Memory, *, active: bool, derived: bool) -> Tier:
 
 
 _SCOPES = 1000
-"""Scopes held at once; the one idle longest goes first."""
+"""Scopes cached; the one idle longest is dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,13 +376,13 @@ def pin(
 
 
 _DRAWN = 0.5
-"""Mean of two shares: how much of what only the memory has the answer says, and how much of the answer the memory has."""
+"""Mean of two shares: how much of what only the memory has is in the answer, and how much of the answer the memory has."""
 
 
 def drawn_on(answer: str, question: str, memories: Mapping[str, str]) -> list[str]:
-    """Return the ids of the memories that an answer drew on, by words alone; words of the question do not count.
+    """Return the ids of the memories that an answer used, by words alone; words of the question do not count.
 
-    A word counts the less, the more of the memories hold it, and for those alone that tell most of the answer, then of
+    A word counts less, the more of the memories hold it, and only for those that say most of the answer, then of
     the question: "celery" points to Tom where Tom was asked for. Of the two shares, the first alone would find every
     short memory in a long answer, the second every long memory in a short one. An answer that repeats a memory is
     found nearly always; one that puts it in other words often is not: `python -m evals used` measures both errors.

@@ -2,9 +2,10 @@
 
 The bounds are those of Wilson's score interval: with few runs they are wide, and without any they are 0 and 1.
 
-A lower bound alone never tries again what began badly. So a variant is on trial while it has fewer runs than
-2 + 3 × ln(1 + runs of all) and its upper bound reaches the best lower bound: what is shown to be worse is left alone,
-what is open is looked at again, ever more seldom. Of those on trial the one with the fewest runs is next. Measured by `python -m evals skills`.
+A lower bound alone never tries again what began badly. So a variant is on trial while it has fewer runs than 2 + 3 ×
+ln(1 + runs of all) and its upper bound reaches the best lower bound: what is shown to be worse is left alone, what is
+undecided is tried again, less and less often. Of those on trial the one with the fewest runs is next. Measured by
+`python -m evals skills`.
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ def histories(archive: Archive, memory: Memory) -> tuple[SkillFigures, ...]:
 
 
 def variants(memories: Iterable[Memory], task: str) -> list[Memory]:
-    """Return the skills of a task: those whose task has these words."""
+    """Return the skills whose task has these words."""
     return [memory for memory in memories if folded(read_workflow(memory).task) == folded(task)]
 
 
@@ -230,12 +231,12 @@ def _figures(memory: Memory, name: str, version: int, tally: Tally | None) -> Sk
 # ------------------------------------------------------------------------------------------- tools
 
 _PREFERENCE = 0.05
-"""Of tools that fit alike, the one that is called more comes first. On tau-bench's calls, .05 names the right tool in .67
+"""Of tools that fit equally well, the one called more often comes first. On tau-bench's calls, .05 names the right tool in .67
 of the situations, 0 in .20, as the tools share their words; a larger one helps no more, and hides rare tools."""
 
 
 def usual(windows: Iterable[ToolWindow]) -> Prior:
-    """Return what is usual for some tools."""
+    """Return the prior for some tools."""
     return fitted_prior([(each.failed, each.failed + each.succeeded) for each in windows])
 
 

@@ -1,4 +1,4 @@
-"""Skills into the ledger: stated outright, or learned from a run; like every memory with evidence, through the one door."""
+"""Record skills in the ledger, stated explicitly or learned from a run, like every memory: with evidence, by one commit."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Attempt:
 
     @property
     def trust(self) -> float:
-        """How far it is believed: as the agent's own calls, or no more than what the tools said."""
+        """How far it is believed: like the agent's own calls, or no more than what the tools said."""
         return min(each.trust for each in self.messages if self.doubt or each.role != "tool")
 
 
@@ -98,7 +98,7 @@ class SkillWriter:
         return {skill.name: skill for skill in map(read_workflow, found)}
 
     def get(self, skill_id: str, scope: Scope) -> Memory:
-        """Return a skill of this user, whatever became of it.
+        """Return a skill of this user, whatever its status.
 
         Raises:
             NotFoundError: There is no such skill, or it is not this user's.
@@ -112,8 +112,8 @@ class SkillWriter:
         """Keep a stated skill, or make it the next version of the one that has its name.
 
         Raises:
-            SkillError: Nobody could execute or check it.
-            ConflictError: Other changes came first, again and again.
+            SkillError: It cannot be executed or checked.
+            ConflictError: Other changes kept coming first.
         """
         check_skill(skill, self.by_name(scope))
         stated: Stated | None = None
@@ -131,7 +131,7 @@ class SkillWriter:
         return repeated(act, lost=ConflictError([_id(skill, scope)], "Add it again."))
 
     def attempt(self, thread: str, task: str, scope: Scope) -> Attempt:
-        """Read a run off a thread: the messages that name the task, or all if none does; recalled memory left out.
+        """Read a run from a thread: the messages that name the task, or all if none does, without recalled memory.
 
         Raises:
             NotFoundError: There are no messages in this thread.
@@ -144,11 +144,11 @@ class SkillWriter:
         return Attempt(thread, read_run(named or messages), named or messages)
 
     def learn(self, skill: Skill, attempt: Attempt, failed: Sequence[Attempt], scope: Scope, extractor: str) -> Learned:
-        """Keep what a run that succeeded taught, beside runs of the same task that did not.
+        """Keep what a successful run taught, compared with failed runs of the same task.
 
         Raises:
-            SkillError: Nobody could execute or check it.
-            ConflictError: Other changes came first, again and again.
+            SkillError: It cannot be executed or checked.
+            ConflictError: Other changes kept coming first.
         """
         for each in failed:
             skill = contrasted(skill, each.run)
@@ -157,7 +157,7 @@ class SkillWriter:
         return self._keep(skill.evolve(source=source), attempt, scope, extractor)
 
     def learn_failure(self, attempt: Attempt, task: str, scope: Scope) -> Learned:
-        """Compare a run that failed with the skill of its task that is most like it, and keep the difference."""
+        """Compare a failed run with the most similar skill for its task, and keep the difference."""
         called = {call.tool for call in attempt.run.calls}
         if not called:
             return Learned(outcome="nothing", reason="The run made no calls.")
@@ -207,7 +207,7 @@ class SkillWriter:
         return found[0] if found else None
 
     def _state(self, skill: Skill, old: Memory | None, scope: Scope) -> Stated:
-        """Record it; what a crash left behind, or another one states at the same time, is taken up."""
+        """Record it; what a crash left behind, or another process states at the same time, is used again."""
         return state(
             self._archive,
             self._clock,
@@ -221,7 +221,7 @@ class SkillWriter:
         )
 
     def _sources(self, attempt: Attempt, partition: Partition) -> tuple[tuple[Evidence, ...], tuple[str, ...]]:
-        """Return what people said in a run as evidence, and its blocks; what no block holds yet becomes one."""
+        """Return what people said in a run as evidence, and its blocks; messages that no block holds become one."""
         recipe, slicing = self._settings.summary.recipe, self._settings.slicing
         cuts = [
             each
@@ -260,7 +260,7 @@ class SkillWriter:
             block_ids=tuple(dict.fromkeys((*block_ids, *origin.block_ids))),
             layer="procedural",
             status=status,
-            importance=old.importance if old else 0.5,  # these three were decided about it, whatever it says
+            importance=old.importance if old else 0.5,  # these three were decided independently of its content
             resident=old.resident if old else None,
             tags=old.tags if old else (),
             language=language_of(skill.task),
@@ -309,7 +309,7 @@ def _id(skill: Skill, scope: Scope) -> str:
 
 
 def _next(skill: Skill, old: Memory | None) -> Skill:
-    """Return a skill as the next version of its head: its own version grows where it does something else."""
+    """Return a skill as the next version of its head; its own version increases if it does something else."""
     if old is None:
         return skill.evolve(version=1)
     if old.status == FORGOTTEN:  # what it did is withheld
@@ -319,7 +319,7 @@ def _next(skill: Skill, old: Memory | None) -> Skill:
 
 
 def _refusal(old: Memory, doubt: str) -> str:
-    """Return why a run must not change what is known, if so."""
+    """Return why a run must not change what is known, or an empty text."""
     if old.status in {"deleted", "superseded"}:
         return "This skill was taken back: add it to have it again."
     return f"{doubt} It changes no skill that was approved." if doubt and old.status != "quarantined" else ""

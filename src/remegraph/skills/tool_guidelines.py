@@ -1,7 +1,7 @@
 """Guidelines of tools: from the newest calls to one memory for each tool, rewritten where it is out of date.
 
-Figures, and what calls have in common: no model is asked, as it would know no more than these figures, unless it read what
-tools say. Those words are evidence, for whoever traces a guideline: in it they would be an order to every agent that reads it.
+Figures, and what calls have in common. No model is asked: it would know no more than these figures, unless it read what
+tools say. Those words are only evidence: in a guideline they would be an order to every agent that reads it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _QUOTE = 200
 """Characters of a result that are quoted; a word is not cut."""
 
 _FIELD = re.compile(r"[a-z][A-Za-z_]{1,30}")
-"""A name, and no value that a mapping is keyed by: `payment_methods`, not `JFK` or `credit_card_4421486`."""
+"""A name, not a value used as a key: `payment_methods`, not `JFK` or `credit_card_4421486`."""
 
 _ATTEMPTS = 3
 """How often others may come first, such as the background with a block that was just stated."""
@@ -84,7 +84,7 @@ _CUT_WORD = re.compile(r"[^\W_]+$")
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A call with the messages that tell of it."""
+    """A call with its messages."""
 
     record: ToolRecord
     asked: ToolCall
@@ -166,7 +166,7 @@ class Guide:
         return ToolRefresh(written=tuple(written), unchanged=tuple(unchanged))
 
     def _draft(self, partition: Partition, stats: ToolStats) -> _Draft | None:
-        """Return what is to be written about a tool; nothing where that is there already, or a person took it back."""
+        """Return what to write about a tool; None if that exists already, or a person took it back."""
         recent = stats.recent
         found = self.archive.memories([partition], ids=[guideline_id(partition, stats.tool)])
         head = found[0] if found else None
@@ -189,7 +189,7 @@ class Guide:
         return _Draft(stats, facts, read, calls[0], head)
 
     def _read(self, partition: Partition, calls: Sequence[ToolRecord]) -> list[_Read]:
-        """Return calls with the messages that tell of them, as far as their blocks hold them."""
+        """Return calls with their messages, as far as their blocks hold them."""
         blocks = self.archive.blocks([partition], ids=list(dict.fromkeys(call.block_id for call in calls)))
         messages = {
             block.block_id: self.archive.messages(
@@ -201,7 +201,7 @@ class Guide:
         return [each for each in read if each is not None]
 
     def _settled(self, draft: _Draft) -> Memory | None:
-        """Write a guideline; nothing where another call was first: its guideline is as new."""
+        """Write a guideline; None if another call was first: its guideline is just as new."""
         latest: _Draft | None = draft
         for _ in range(_ATTEMPTS):
             if latest is None:
@@ -279,7 +279,7 @@ class Guide:
         )
 
     def _state(self, memory: Memory) -> Stated:
-        """Record what was counted as a message: the calls were only heard, so no words tell of them."""
+        """Record the counts as a message: the calls were only reported, so no message holds them."""
         return state(
             self.archive,
             self.clock,
@@ -307,7 +307,7 @@ def _read_call(call: ToolRecord, messages: Sequence[StoredMessage]) -> _Read | N
 
 
 def _evidence(read: Sequence[_Read], text: str) -> tuple[Evidence, ...]:
-    """Return what came back from the calls that a guideline cites; from those that it is made from where it cites none."""
+    """Return the results of the calls that a guideline cites, or if it cites none, of those that it is made from."""
     found = [(each, each.evidence) for each in read]
     cited = [evidence for each, evidence in found if evidence and f"[{each.record.call_id}]" in text]
     return tuple(dict.fromkeys(cited or [evidence for _, evidence in found if evidence]))
@@ -331,7 +331,7 @@ _TYPICAL = 3
 
 @dataclass(frozen=True, slots=True)
 class CitedError:
-    """A class of errors, how often one came, and a call that one came from."""
+    """A class of errors, how often it occurred, and a call in which it did."""
 
     name: str
     count: int
@@ -349,9 +349,9 @@ class ToolFacts:
     worked: tuple[str, ...]
     """Calls that succeeded, the newest first."""
     passed: tuple[str, ...]
-    """Names of arguments that every call had that succeeded."""
+    """Names of arguments that every successful call had."""
     lacking: tuple[str, ...]
-    """Those of them that every call lacked that failed."""
+    """Those of them that every failed call lacked."""
 
 
 def facts_of(
@@ -399,14 +399,14 @@ def guideline(facts: ToolFacts, language: Literal["en", "zh"]) -> str:
     """Return the guideline: figures, and what calls have in common."""
     said = list(_sentences(facts, table("tool_guidelines")[language]))
     while length(" ".join(said)) > MOST_WORDS and len(said) > 1:
-        said.pop()  # what counts least comes last
+        said.pop()  # the least important comes last
     return " ".join(said) if language == "en" else "".join(said)
 
 
 def changed(before: Mapping[str, Any], window: ToolWindow, calls: int) -> bool:
     """Return whether a guideline is out of date.
 
-    It is where the rate now lies outside of what was likely then, a class of errors is new, or calls have doubled.
+    It is if the rate is now outside of what was likely then, a class of errors is new, or calls have doubled.
     `before` holds what it was made from: `calls`, `low`, `high` and `errors`.
     """
     known = window.succeeded + window.failed
@@ -419,7 +419,7 @@ def changed(before: Mapping[str, Any], window: ToolWindow, calls: int) -> bool:
 
 
 def situation(tool: str, names: Sequence[str], gives: Sequence[str], asked: Sequence[str]) -> str:
-    """Return the situation that a tool is for, as it is embedded: its name in words, what goes in and out, and what was asked.
+    """Return the situation that a tool is for, as it is embedded: its name in words, its inputs and outputs, and what was asked.
 
     `names` are those of its arguments, `gives` of what its results hold, `asked` what persons said before it was
     called.

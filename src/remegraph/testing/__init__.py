@@ -1,4 +1,4 @@
-"""Stand-ins for tests, shipped so that applications can use them too: the world's here, those of chat models in `chat`."""
+"""Test doubles, shipped so that applications can use them too: for chat models in `chat`, for everything else here."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class FrozenClock:
         return self._now
 
     def move(self, by: timedelta) -> None:
-        """Go on by some time, or back by a negative one."""
+        """Advance by some time, or go back by a negative one."""
         self._now += by
 
 
@@ -85,18 +85,18 @@ _SAME = 0.999  # of a cosine, between float32 vectors
 
 
 class InMemoryVectorIndex:
-    """A `VectorIndex` in memory: exact, for small collections, gone when closed."""
+    """A `VectorIndex` in memory: exact, for small collections, lost when closed."""
 
     def __init__(self) -> None:
         self._collections: dict[str, dict[str, tuple[str, Vectors]]] = {}
 
     def upsert(self, collection: str, ids: Sequence[str], shelves: Sequence[str], vectors: Vectors) -> None:
-        """Write records, by copy; the collection is made where it is missing."""
+        """Write copies of records; the collection is created if it is missing."""
         records = self._collections.setdefault(collection, {})
         records.update(zip(ids, zip(shelves, np.array(vectors, np.float32), strict=True), strict=True))
 
     def delete(self, collection: str, ids: Sequence[str]) -> None:
-        """Remove records; unknown ids and collections are no error."""
+        """Remove records; unknown ids and collections are not an error."""
         for name in ids:
             self._collections.get(collection, {}).pop(name, None)
 
@@ -116,7 +116,7 @@ class InMemoryVectorIndex:
         return sorted(near, key=lambda hit: (-hit[1], hit[0]))[:k]
 
     def unreached(self, collection: str, ids: Sequence[str], vectors: Vectors) -> list[str]:
-        """Return those of these records that it does not hold with these vectors: all that it holds is found."""
+        """Return the records that it does not hold with these vectors."""
         held = self._collections.get(collection, {})
         return [
             name
@@ -125,7 +125,7 @@ class InMemoryVectorIndex:
         ]
 
     def ids(self, collection: str) -> set[str]:
-        """Return all ids of a collection; empty where it does not exist."""
+        """Return all ids of a collection; empty if it does not exist."""
         return set(self._collections.get(collection, ()))
 
     def collections(self) -> set[str]:
@@ -133,14 +133,14 @@ class InMemoryVectorIndex:
         return set(self._collections)
 
     def drop(self, collection: str) -> None:
-        """Remove a collection; an unknown one is no error."""
+        """Remove a collection; an unknown one is not an error."""
         self._collections.pop(collection, None)
 
     def optimize(self, collection: str) -> None:
         """Do nothing: it compares all vectors."""
 
     def damage(self, *, thorough: bool = False) -> Mapping[str, str]:  # noqa: ARG002 - nothing to look at
-        """Return nothing: memory does not rot."""
+        """Return nothing: memory does not decay."""
         return {}
 
     def reset(self) -> bool:
@@ -162,7 +162,7 @@ def _cosine(one: Vectors, other: Vectors) -> float:
 
 
 class FailingCall:
-    """Lets the n-th call through its doors fail, once, and counts them all.
+    """Makes the n-th call through its doors fail, once, and counts all calls.
 
     For n = 1, 2, ... until a run is clean, this shows that no single failure loses or doubles anything.
 
@@ -175,12 +175,12 @@ class FailingCall:
         self.n = n
         self.late = late
         self.calls: list[str] = []
-        """The doors gone through so far, in order."""
+        """The doors called so far, in order."""
         self._lock = threading.Lock()
 
     @property
     def failed(self) -> str:
-        """The door whose call failed; empty where none did yet."""
+        """The door whose call failed; empty if none has yet."""
         return self.calls[self.n - 1] if 0 < self.n <= len(self.calls) else ""
 
     def guard(self, thing: object, doors: Mapping[str, Callable[[], Exception]]) -> None:

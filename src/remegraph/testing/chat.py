@@ -54,7 +54,7 @@ class ModelCall:
 
     @property
     def text(self) -> str:
-        """All that was said to the model."""
+        """Everything that was sent to the model."""
         return "\n".join(message.text for message in self.messages)
 
 
@@ -62,7 +62,7 @@ Answer = Mapping[str, Any] | AIMessage | Exception
 """An object of the schema, a whole message (for faults), or an error to raise."""
 
 Step = Answer | Callable[[ModelCall], Answer]
-"""An answer, or how to make it from the call."""
+"""An answer, or a function that makes it from the call."""
 
 
 @dataclass
@@ -79,7 +79,7 @@ class _Log:
     def call(
         self, messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]], choice: object
     ) -> Iterator[ModelCall]:
-        """Book one call, also where it fails."""
+        """Record one call, even if it fails."""
         schema = tools[0]["function"]["name"] if tools and choice else ""
         began = time.monotonic()
         with self._lock:
@@ -120,12 +120,12 @@ class ScriptedChatModel(BaseChatModel):
 
     @property
     def calls(self) -> tuple[ModelCall, ...]:
-        """All calls that ended, in the order of their beginning."""
+        """All finished calls, in the order in which they began."""
         return tuple(sorted(self._log.calls, key=lambda call: call.began))
 
     @property
     def most_at_once(self) -> int:
-        """How many calls were under way at the same time, at most."""
+        """The highest number of calls at the same time."""
         return self._log.most_at_once
 
     @property
@@ -183,8 +183,8 @@ class ScriptedChatModel(BaseChatModel):
             message = AIMessage(json.dumps(answer))
         return ChatResult(generations=[ChatGeneration(message=message)])
 
-    def _spoil(self, call: ModelCall, answer: Answer) -> Answer:  # noqa: ARG002 - for those that spoil it
-        """Return what becomes of an answer: here it stays as it is."""
+    def _spoil(self, call: ModelCall, answer: Answer) -> Answer:  # noqa: ARG002 - for subclasses that spoil it
+        """Return the final form of an answer: here, it is unchanged."""
         return answer
 
 
@@ -362,7 +362,7 @@ FAULTS: Mapping[str, Fault] = {
     "cut stream": lambda _: ConnectionError("The peer closed the connection without sending the complete message."),
     "contradiction": _contradiction,
 }
-"""The kinds of bad answers by name; each says what becomes of a right one.
+"""The kinds of bad answers by name; each spoils a right one.
 
 timeout, 429, 500, cut stream: the client raises. hang: the call goes on far beyond any deadline. unknown ids,
 foreign ids, duplicate ids, huge list, wrong types, extra fields, broken text (NUL and lone surrogates): JSON that
@@ -372,9 +372,9 @@ cannot be used, and the contrary of the right one when asked to repair it.
 
 
 class FaultyChatModel(ScriptedChatModel):
-    """A scripted model whose calls go wrong, in ways and at times that follow from a seed.
+    """A scripted model whose calls fail, in ways and at times determined by a seed.
 
-    What goes wrong depends on the seed, the schema and how many calls of that schema there were: never on the
+    Faults depend on the seed, the schema and the number of calls with that schema, and never on the
     order in which parallel branches come.
     """
 
@@ -398,11 +398,11 @@ class FaultyChatModel(ScriptedChatModel):
         return dict(self._injected)
 
     def heal(self) -> None:
-        """Let all further calls go well, and end those that hang."""
+        """Let all further calls succeed, and end those that hang."""
         self._healthy.set()
 
     def sicken(self) -> None:
-        """Let calls go wrong (again)."""
+        """Let calls fail (again)."""
         self._healthy.clear()
 
     def _answer(self, call: ModelCall) -> ChatResult:
@@ -411,7 +411,7 @@ class FaultyChatModel(ScriptedChatModel):
         return super()._answer(call)
 
     def _spoil(self, call: ModelCall, answer: Answer) -> Answer:
-        """Return what becomes of an answer."""
+        """Return the final form of an answer."""
         if self._healthy.is_set() or not isinstance(answer, Mapping) or self.holding not in call.text:
             return answer
         if self.schemas and call.schema not in self.schemas:
