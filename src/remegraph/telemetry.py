@@ -78,55 +78,55 @@ METRICS: Mapping[str, Metric] = {
     "remegraph.messages.added": Metric("counter", "{message}", "Messages that became durable."),
     "remegraph.blocks.summarized": Metric("counter", "{block}", "Blocks that were summarised."),
     "remegraph.memories.created": Metric("counter", "{memory}", "Memories that summaries made."),
-    "remegraph.memories.updated": Metric("counter", "{memory}", "New versions that summaries gave to memories."),
-    "remegraph.memories.refused": Metric("counter", "{statement}", "Statements that rules of an owner kept out."),
-    "remegraph.memories.moved": Metric("counter", "{memory}", "Memories that maintenance gave another status."),
-    "remegraph.vectors.written": Metric("counter", "{vector}", "Records that were brought into the index."),
+    "remegraph.memories.updated": Metric("counter", "{memory}", "New versions of memories that summaries made."),
+    "remegraph.memories.refused": Metric("counter", "{statement}", "Statements that an owner's rules refused."),
+    "remegraph.memories.moved": Metric("counter", "{memory}", "Memories whose status maintenance changed."),
+    "remegraph.vectors.written": Metric("counter", "{vector}", "Records that were indexed."),
     "remegraph.degraded": Metric("counter", "{operation}", "Operations that had to do without something."),
     "remegraph.failures": Metric(
-        "counter", "{failure}", "Failures that a host was spared, or that happened in the background."
+        "counter", "{failure}", "Failures that a host did not notice, or that happened in the background."
     ),
     "remegraph.refused": Metric("counter", "{call}", "Calls that a limit of a tenant or a user refused."),
     "remegraph.index.lag": Metric("gauge", "{record}", "Records that the vector index does not know yet."),
     "remegraph.queue.depth": Metric("gauge", "{job}", "Jobs that are not done."),
-    "remegraph.queue.age": Metric("gauge", "s", "How long the job waits that is due the longest."),
+    "remegraph.queue.age": Metric("gauge", "s", "How long the oldest job that is due has waited."),
     "remegraph.queue.foreign": Metric("gauge", "{job}", "Jobs that are due, left to workers with other settings."),
     "remegraph.workers.alive": Metric(
         "gauge", "{worker}", "Workers of this machine with this home that gave a sign of life within a lease."
     ),
     "remegraph.workers.silence": Metric(
-        "gauge", "s", "How long the worker of this machine with this home is silent that has been so for longest."
+        "gauge", "s", "How long the quietest worker of this machine with this home has been silent."
     ),
     "remegraph.threads.unrecorded": Metric(
-        "gauge", "{thread}", "Conversations of which this process could not record a turn yet."
+        "gauge", "{thread}", "Conversations with a turn that this process could not record yet."
     ),
     "remegraph.blocks.pending": Metric("gauge", "{block}", "Blocks that wait to be summarised."),
     "remegraph.blocks.failed": Metric(
-        "gauge", "{block}", "Blocks of which a topic or all failed, and is not tried again by itself."
+        "gauge", "{block}", "Blocks that failed, wholly or for a topic, and are not retried automatically."
     ),
 }
 
 EVENTS: Mapping[str, str] = {
     "remegraph.access.answered": "A server answered a caller, known by the digest of the token.",
-    "remegraph.access.refused": "A server refused a caller, known by the digest of the token; also who showed none.",
-    "remegraph.access.tokens": "The tokens of a server were read again; where they cannot be, those before hold.",
-    "remegraph.block.failed": "Blocks could not be learned, or not all of them; that is not tried again by itself.",
-    "remegraph.gauge.silent": "A gauge is not told, as the ledger does not answer.",
+    "remegraph.access.refused": "A server refused a caller, known by the digest of the token; also callers without one.",
+    "remegraph.access.tokens": "The tokens of a server were read again; if they cannot be, the former ones stay valid.",
+    "remegraph.block.failed": "Blocks could not be learned, wholly or in part; they are not retried automatically.",
+    "remegraph.gauge.silent": "A gauge is not reported, as the ledger does not answer.",
     "remegraph.operation.done": "An operation ended, with its figures and its seconds.",
-    "remegraph.host.spared": "Recall, capture or background work failed, and the host goes on.",
-    "remegraph.host.warned": "Something waits that this process does not do, or could not record; said of the first.",
+    "remegraph.host.spared": "Recall, capture or background work failed, and the host continues.",
+    "remegraph.host.warned": "Something waits that this process does not do, or could not record; logged for the first one.",
     "remegraph.index.behind": "Records have no vector yet; they are found by their words.",
-    "remegraph.index.copied": "The ledger is a copy, and leaves the collections of its original to it.",
+    "remegraph.index.copied": "The ledger is a copy, and does not touch the collections of its original.",
     "remegraph.index.damaged": "A collection of the index is damaged and rebuilt.",
     "remegraph.index.failed": "The index failed a search; SQL is searched until it answers again.",
     "remegraph.index.unexamined": "The index could not be examined after an unclean stop.",
-    "remegraph.index.unsealed": "How the index was left could not be noted; it is examined at the next open.",
+    "remegraph.index.unsealed": "The state of the index could not be recorded; it is examined at the next open.",
     "remegraph.journal.key": "The journal is sealed with another key than those given; nothing can be written.",
-    "remegraph.ledger.back": "The ledger answers again, after a turn or background work had failed as it did not.",
-    "remegraph.limit.refused": "A limit refused a capture, a memory tool, or background work, and the host goes on.",
+    "remegraph.ledger.back": "The ledger answers again, after an outage that failed a turn or background work.",
+    "remegraph.limit.refused": "A limit refused a capture, a memory tool, or background work, and the host continues.",
     "remegraph.schema.changed": "The schema of the ledger is no longer that of this release; nothing more is written.",
     "remegraph.search.words": "Something was searched or listed without vectors.",
-    "remegraph.settings.unknown": "A variable of the environment begins with REMEGRAPH_, and is none of remegraph's.",
+    "remegraph.settings.unknown": "An environment variable begins with REMEGRAPH_, but is not one of remegraph's.",
     "remegraph.tool.failed": "A memory tool could not do what its model asked for.",
 }
 """Log events: each record names its event in `event.name`."""
