@@ -204,8 +204,8 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     ),
     "no memories": (lambda agent: agent.memories(0), InputError, "limit is 0"),
     "no time named": (lambda agent: agent.time_aware_retrieve("purple"), InputError, "names no time"),
-    "no time": (lambda agent: agent.time_aware_retrieve(None), InputError, "is no time"),
-    "half a range": (lambda agent: agent.time_aware_retrieve((NOON,)), InputError, "is no time"),
+    "no time": (lambda agent: agent.time_aware_retrieve(None), InputError, "is not a time"),
+    "half a range": (lambda agent: agent.time_aware_retrieve((NOON,)), InputError, "is not a time"),
     "range turned round": (
         lambda agent: agent.time_aware_retrieve((NOON, NOON - timedelta(1))),
         InputError,

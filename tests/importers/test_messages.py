@@ -292,7 +292,7 @@ def test_a_naive_time_is_read_in_the_zone_given_and_refused_without() -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (7, "int is no message"),
+        (7, "int is not a message"),
         ("  ", "empty"),
         ({}, "role"),
         ({"role": "narrator", "content": "x"}, "'role'.*narrator"),

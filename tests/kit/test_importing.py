@@ -123,7 +123,7 @@ def test_users_are_never_mixed(kit: MemoryKit) -> None:
         (record("m2", "Ann runs.", created_at="2024-07-20 01:30"), "does not say its zone"),
         (record("m2", "Ann runs.", user_id=["ann"]), "its user_id is"),
         (record("m2", "Ann\ud800 runs."), r"Record 2 \(m2\)"),
-        ("Ann runs.", "no object"),
+        ("Ann runs.", "not an object"),
     ],
 )
 def test_a_record_that_cannot_be_read_is_named_and_nothing_changes(kit: MemoryKit, broken: object, told: str) -> None:

@@ -59,7 +59,7 @@ def test_a_node_holds_step_pattern_conditions_and_success_rate_and_comes_back_as
         (deploying("a", step("build", tool="打开控制台，然后构建")), "a sentence, no tool"),
         (deploying("a", step("build"), step("push")), "has nothing to do with"),
         (deploying("a", step("build", "push"), step("push", "build")), "waits for itself"),
-        (deploying("a", step("build", "test")), "which is no step"),
+        (deploying("a", step("build", "test")), "which is not a step"),
         (deploying("a", step("build"), step("build", "build")), "have one name"),
         (deploying("a", step("build"), step("push", "build", id="{test.id}")), "does not come after a step 'test'"),
         (deploying("a", step("build now", tool="make")), "no name of one word"),

@@ -134,6 +134,6 @@ def error_text(error: Exception) -> str:
 
 
 def _status(error: Exception) -> object:
-    """Return the HTTP status, which clients keep on the error or on its response; none where neither has it."""
+    """Return the HTTP status, which clients keep on the error or on its response; None if neither has it."""
     own = getattr(error, "status_code", None)
     return own if isinstance(own, int) else getattr(getattr(error, "response", None), "status_code", None)

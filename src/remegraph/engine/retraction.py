@@ -361,7 +361,7 @@ class Retraction:
     def _revived(
         self, mine: Sequence[Partition], head: Memory, before: Memory, released: Collection[tuple[Partition, str, str]]
     ) -> Memory | None:
-        """Return the next version of a memory once words are shown again; none where nothing of it changes."""
+        """Return the next version of a memory once words are shown again; None if it does not change."""
         rows = self._archive.messages(mine, ids=[item.message_id for item in before.evidence])
         still = {
             row.message_id

@@ -174,7 +174,7 @@ def schema_of(model: object) -> Schema:
         InputError: It is not a pydantic model, has no fields, or two of them would be one slot.
     """
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
-        raise InputError(f"{model!r} is no pydantic model.", "Give a class that derives from pydantic.BaseModel.")
+        raise InputError(f"{model!r} is not a pydantic model.", "Give a class that derives from pydantic.BaseModel.")
     return _schema(model)
 
 
@@ -285,7 +285,7 @@ def _form(reader: TypeAdapter[Any], description: str | None, *, many: bool) -> s
 
 
 def _inlined(schema: Any, known: Mapping[str, Any]) -> Any:
-    """Return a JSON schema without what is no use to a writer, with references resolved."""
+    """Return a JSON schema without what is of no use to a writer, with references resolved."""
     if isinstance(schema, list):
         return [_inlined(each, known) for each in schema]
     if not isinstance(schema, dict):

@@ -4,7 +4,7 @@
     slice -> END                      where no block is pending
     compress_message_block -> commit  where nothing is learned from the block
     revise_memory -> sub_agent        the rejected topics only, with the reasons, at most N times
-    commit -> sub_agent               the topics whose memories changed meanwhile, likewise
+    commit -> sub_agent               the topics whose memories changed meanwhile, at most N times
 
 One run does one block. Durability is the ledger's: no graph of ours has a checkpointer.
 """  # noqa: D415 - the first line introduces the picture

@@ -118,7 +118,7 @@ _DEPTH = 3
 def read_workspace(path: str | Path) -> Workspace:
     """Return the workspace of a folder, whose project is the nearest root at or above it (names only: no file is read).
 
-    Without such a root it is no project, and has the languages of its files.
+    Without such a root it is not a project, and has the languages of its files.
     """
     data = table("workspaces")
     marks = {*data["roots"], *data["manifests"]}

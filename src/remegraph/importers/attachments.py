@@ -204,7 +204,7 @@ class Intake:
             try:
                 data = base64.b64decode("".join(payload.split()), validate=True)
             except (binascii.Error, ValueError) as error:
-                raise _Refused(f"it is no base64 ({error})", "Give the bytes in base64, padded.") from error
+                raise _Refused(f"it is not base64 ({error})", "Give the bytes in base64, padded.") from error
         if len(data) > most:
             raise _Refused(f"it is larger than {most} bytes", "Send less, or raise perception.max_bytes.")
         return data

@@ -130,9 +130,9 @@ class _Reader:
             return json.loads(text.decode("utf-8-sig"))
         except UnicodeDecodeError as error:
             line += text.count(b"\n", 0, error.start)
-            raise FileFormatError(f"{self.path}, line {line}: it is no UTF-8.", "Save the file as UTF-8.") from error
+            raise FileFormatError(f"{self.path}, line {line}: it is not UTF-8.", "Save the file as UTF-8.") from error
         except json.JSONDecodeError as error:
-            what = f"{self.path}, line {line + error.lineno - 1}, column {error.colno}: it is no JSON: {error.msg}."
+            what = f"{self.path}, line {line + error.lineno - 1}, column {error.colno}: it is not JSON: {error.msg}."
             raise FileFormatError(what, "Mend or remove that line; nothing of it was taken.") from error
         except (ValueError, RecursionError) as error:
             what = f"{self.path}, line {line}: the JSON cannot be read: {error}."
@@ -147,7 +147,7 @@ class _Reader:
         if not isinstance(value, Sequence) or isinstance(value, str):
             raise FileFormatError(f"{self.path}, {place or 'line 1'}: it holds no messages.", _SHAPES)
         if user is not None and not isinstance(user, str):
-            raise FileFormatError(f"{self.path}, {place}the user {user!r} is no name.", "Name the user with text.")
+            raise FileFormatError(f"{self.path}, {place}the user {user!r} is not a name.", "Name the user with text.")
         return Conversation(
             user,
             tuple(self.message(item, thread, index, f"{place}message {index}") for index, item in enumerate(value)),
@@ -156,7 +156,7 @@ class _Reader:
     def message(self, value: Any, thread: str, index: int, place: str) -> Message:
         """Return one message, with an id that follows from its place and content where it has none."""
         if not isinstance(value, Mapping):
-            what = f"{self.path}, {place}: A value of type {type(value).__name__} is no message."
+            what = f"{self.path}, {place}: A value of type {type(value).__name__} is not a message."
             raise FileFormatError(what, _SHAPES)
         try:
             found = to_message(value, thread=thread, default_time=self.default_time, timezone=self.timezone)

@@ -63,7 +63,7 @@ def read_values(path: Path) -> Iterator[Any]:
     except OSError as error:
         raise FileFormatError(f"{path}: it cannot be read: {error.strerror}.", "Check the path.") from error
     except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path}: it is no UTF-8.", "Save the file as UTF-8.") from error
+        raise FileFormatError(f"{path}: it is not UTF-8.", "Save the file as UTF-8.") from error
     try:
         yield json.loads(text)
     except RecursionError as error:
@@ -71,12 +71,12 @@ def read_values(path: Path) -> Iterator[Any]:
     except ValueError as whole:
         lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
         if len(lines) < 2:
-            raise FileFormatError(f"{path}: it is no JSON: {whole}.", "Export it again.") from whole
+            raise FileFormatError(f"{path}: it is not JSON: {whole}.", "Export it again.") from whole
         for number, line in lines:
             try:
                 yield json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise FileFormatError(f"{path}, line {number}: it is no JSON: {error}.", "Mend that line.") from error
+                raise FileFormatError(f"{path}, line {number}: it is not JSON: {error}.", "Mend that line.") from error
 
 
 def read_mem0(values: Iterable[Any], *, timezone: tzinfo | None, skip_invalid: bool) -> Export:
@@ -106,7 +106,7 @@ def read_langmem(values: Iterable[Any], *, user_at: int, timezone: tzinfo | None
         namespace = _namespace(item)
         value = item.get("value")
         if not isinstance(value, Mapping):
-            raise ValueError("its value is no object")
+            raise ValueError("its value is not an object")
         return ForeignMemory(
             system="langmem",
             record_id=_name(item, "key"),
@@ -161,7 +161,7 @@ def _read(
 
 def _new(record: object, memory: Callable[[Mapping[str, Any]], ForeignMemory], ids: set[object]) -> ForeignMemory:
     if not isinstance(record, Mapping):
-        raise ValueError(f"it is a {type(record).__name__}, no object")
+        raise ValueError(f"it is a {type(record).__name__}, not an object")
     found = memory(record)
     if (name := (found.namespace, found.record_id)) in ids:
         raise ValueError("its id is in the export twice")
@@ -180,7 +180,7 @@ def _records(values: Iterable[Any], export: Export, cure: str) -> Iterator[Any]:
         elif isinstance(value, Mapping):
             yield value
         else:
-            raise FileFormatError(f"A {type(value).__name__} is no export.", cure)
+            raise FileFormatError(f"A {type(value).__name__} is not an export.", cure)
 
 
 def _reason(error: ValueError) -> str:

@@ -56,7 +56,7 @@ def parse_time(value: object, *, timezone: tzinfo | None) -> datetime:
         MessageError: It is not a time.
     """
     if isinstance(value, bool):
-        raise MessageError(f"The time {value!r} is no time.", _CURE)
+        raise MessageError(f"The time {value!r} is not a time.", _CURE)
     if isinstance(value, int | float):
         return _from_seconds(value)
     try:
@@ -85,7 +85,7 @@ def _read(value: object) -> datetime:
     if isinstance(value, date):
         return datetime.combine(value, NOON)
     if not isinstance(value, str):
-        raise ValueError(f"a {type(value).__name__} is no time")
+        raise ValueError(f"a {type(value).__name__} is not a time")
     text = value.strip()
     if chinese := _CHINESE.fullmatch(text):
         day = datetime(int(chinese["year"]), int(chinese["month"]), int(chinese["day"]))  # noqa: DTZ001 - zone follows
@@ -190,7 +190,7 @@ def to_message(value: object, *, thread: str, default_time: datetime, timezone: 
         return _validated(fields | _from_mapping(value, timezone))
     if isinstance(value, LangChainMessage):
         return _validated(fields | _from_langchain(value.type, value.model_dump()))
-    raise MessageError(f"A value of type {type(value).__name__} is no message.", _FORMS)
+    raise MessageError(f"A value of type {type(value).__name__} is not a message.", _FORMS)
 
 
 def to_messages(
@@ -312,7 +312,7 @@ def _from_chat(value: Mapping[str, Any]) -> dict[str, object]:
     role = ROLES.get(value["role"]) if isinstance(value.get("role"), str) else None
     if role is None:
         known = ", ".join(ROLES)
-        raise MessageError(f"Field 'role': {value.get('role')!r} is no role.", f"Give one of {known}.")
+        raise MessageError(f"Field 'role': {value.get('role')!r} is not a role.", f"Give one of {known}.")
     calls = _calls(value)
     content = value.get("content")
     if content is None and role != "assistant" and not calls:
@@ -324,7 +324,7 @@ def _from_chat(value: Mapping[str, Any]) -> dict[str, object]:
         extra["tool_calls"] = value["tool_calls"]
     own_extra = value.get("extra") or {}
     if not isinstance(own_extra, Mapping):
-        raise MessageError("Field 'extra': it is no mapping.", 'Give a mapping, as {"extra": {"place": "Lisbon"}}.')
+        raise MessageError("Field 'extra': it is not a mapping.", 'Give a mapping, as {"extra": {"place": "Lisbon"}}.')
     return {
         "message_id": value.get("message_id") or value.get("id") or "",
         "role": role,
@@ -350,7 +350,7 @@ def _calls(value: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     """Return the calls of a mapping: OpenAI's, LangChain's or ours, and OpenAI's older single `function_call`."""
     listed = value.get("tool_calls") or ()
     if not isinstance(listed, list | tuple):
-        raise MessageError("Field 'tool_calls': it is no list.", "Give a list of calls, as OpenAI does.")
+        raise MessageError("Field 'tool_calls': it is not a list.", "Give a list of calls, as OpenAI does.")
     older = value.get("function_call")
     return tuple(
         _call(call, f"tool_calls.{index}")
@@ -363,7 +363,7 @@ def _call(value: object, field: str) -> ToolCall:
         return value
     if not isinstance(value, Mapping):
         raise MessageError(
-            f"Field {field!r}: a value of type {type(value).__name__} is no tool call.", "Give it as OpenAI does."
+            f"Field {field!r}: a value of type {type(value).__name__} is not a tool call.", "Give it as OpenAI does."
         )
     inner = value.get("function") or value.get("custom") or value
     name = inner.get("name") if isinstance(inner, Mapping) else None
@@ -374,7 +374,7 @@ def _call(value: object, field: str) -> ToolCall:
     try:
         return ToolCall(name=name, args=_json_only(_parsed(args), field), call_id=call_id)
     except ValidationError as error:
-        raise MessageError(f"Field {field!r}: the call id {call_id!r} is no text.", "Give it as text.") from error
+        raise MessageError(f"Field {field!r}: the call id {call_id!r} is not text.", "Give it as text.") from error
 
 
 def _parsed(arguments: object) -> object:
@@ -389,7 +389,7 @@ def _parsed(arguments: object) -> object:
 
 
 def _refuse(constant: str) -> object:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _arguments(args: object) -> str:

@@ -248,7 +248,7 @@ class Judge:
         if place is None or place.channel != self.view.channel:
             return False
         if (place.moment or before) and not place.moment < before:
-            return False  # another branch of the graph, or another run, that goes on at the same time
+            return False  # another branch of the graph, or another run, that runs at the same time
         return bool(self.view.addressed) or self.mine(row.name) or self.now - row.found.recorded_at >= _SETTLED
 
     def _replaced(self, row: _Row, instead: Received | Role | None) -> bool:

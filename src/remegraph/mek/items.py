@@ -177,7 +177,7 @@ class SigningKey:
         except (OSError, TypeError, ValueError, UnsupportedAlgorithm) as error:
             raise InputError(f"The key {path} cannot be read.", cure) from error
         if not isinstance(private, Ed25519PrivateKey):
-            raise InputError(f"The key {path} is no Ed25519 key.", cure)
+            raise InputError(f"The key {path} is not an Ed25519 key.", cure)
         return cls(private)
 
     def save(self, path: Path) -> None:
@@ -254,7 +254,9 @@ class TrustStore:
         try:
             key = TrustedKey(name=name, public=public)
         except ValidationError as error:
-            raise InputError("This is no public key of Ed25519.", "Give its 32 bytes in base64, and a name.") from error
+            raise InputError(
+                "This is not a public key of Ed25519.", "Give its 32 bytes in base64, and a name."
+            ) from error
         if (known := self._keys.get(key.key_id)) and known.revoked:
             raise InputError(f"The key {key.key_id} was revoked.", "Ask for a new key.")
         return TrustStore([*self.keys, key])

@@ -127,7 +127,7 @@ class Signature(Record):
 
 
 class TrustedKey(Record):
-    """A public key, and whose it is said to be by whoever put it on the list."""
+    """A public key, and its owner according to the person who listed it."""
 
     name: Token = Field(min_length=1, max_length=200, description="Whose it is: the name that trust is given to.")
     public: _PublicKey = Field(description="The public key.")

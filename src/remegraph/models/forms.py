@@ -89,7 +89,7 @@ def content_of(memory: Memory) -> MemoryContent:
 
 
 def in_form(memory: Memory) -> MemoryContent | None:
-    """Return the payload of a memory in the form of its kind; none where it is something else."""
+    """Return the payload of a memory in the form of its kind; None if it is something else."""
     payload = memory.payload
     told = {key: value for key, value in payload.items() if key not in NOTES} if isinstance(payload, dict) else payload
     try:
@@ -189,7 +189,7 @@ def revised(memory: Memory, item: MemoryItem, links: Sequence[Link] = ()) -> Mem
 
 
 def skill_of(content: MemoryContent) -> Skill | None:
-    """Return a workflow as a skill; none where it does not have the form of one. Whether it can be executed is not said."""
+    """Return a workflow as a skill; None if it does not have the form of one. It need not be executable."""
     if not isinstance(content, WorkflowContent) or any(step.model_extra for step in content.steps):
         return None
     kept = payload_of(content)
@@ -381,7 +381,7 @@ def _is_person(content: ProfileContent) -> bool:
 
 
 def _skill(kept: Mapping[str, Any]) -> Skill | None:
-    """Return a workflow as a skill; none where it does not have the form of one, or describes what failed."""
+    """Return a workflow as a skill; None if it does not have the form of one, or describes a failure."""
     if kept["result_status"] == "failed":
         return None
     steps = [{**step["details"], "name": step["name"], "description": step["description"]} for step in kept["steps"]]

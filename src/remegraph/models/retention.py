@@ -49,7 +49,7 @@ class Abstraction(Record):
 
     @classmethod
     def of(cls, memory: Memory) -> Self | None:
-        """Return that of a memory; none where it was not abstracted."""
+        """Return the abstraction of a memory; None if it was not abstracted."""
         payload = memory.payload
         return cls.model_validate(payload[_KEY]) if isinstance(payload, dict) and _KEY in payload else None
 

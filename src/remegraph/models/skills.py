@@ -382,7 +382,7 @@ def read_payload(payload: Mapping[str, Any]) -> Skill:
     """Return the skill of which `workflow` made a payload.
 
     Raises:
-        pydantic.ValidationError: It is no skill.
+        pydantic.ValidationError: It is not a skill.
     """
     kept = dict(payload)
     steps = [
@@ -424,7 +424,9 @@ def _check_graph(skill: Skill) -> None:
         raise SkillError(f"Two steps of {skill.name!r} have one name.", "Give each a name of its own.")
     for step in skill.steps:
         if unknown := sorted(set(step.after) - set(names)):
-            raise SkillError(f"The step {step.name!r} comes after {unknown[0]!r}, which is no step.", "Name its steps.")
+            raise SkillError(
+                f"The step {step.name!r} comes after {unknown[0]!r}, which is not a step.", "Name its steps."
+            )
     _check_no_circle({step.name: step.after for step in skill.steps}, "step")
     reached = {names[0]}
     edges = [{step.name, before} for step in skill.steps for before in step.after]

@@ -112,7 +112,7 @@ def same(new: Memory | Statement, old: Memory | Statement) -> bool:
 def holds(memory: Memory | Statement, canonical_topic: str, value: str) -> bool:
     """Return whether a memory gives a slot that value.
 
-    Without a slot or a value it does not: unknown is no value.
+    Without a slot or a value it does not: unknown is not a value.
     """
     if not canonical_topic or canonical_topic != memory.canonical_topic:
         return False
@@ -137,7 +137,7 @@ class Alike:
 
     memory: Memory
     similarity: float | None
-    """Cosine, 0 to 1; none where it could not be measured."""
+    """Cosine, 0 to 1; None if it could not be measured."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -247,7 +247,7 @@ def check_choice(
 def check_place(path: Path, *, overwrite: bool) -> None:
     """Refuse to overwrite, unless asked to replace a plain file."""
     if overwrite and os.path.lexists(path) and not path.is_file():
-        raise InputError(f"{path} is no file.", "Name a file.")
+        raise InputError(f"{path} is not a file.", "Name a file.")
     if not overwrite and os.path.lexists(path):
         raise InputError(f"{path} is there already.", "Name a new file, or replace it: overwrite=True, or --force.")
 

@@ -107,7 +107,7 @@ def parse(data: bytes, where: str, limits: PackLimits) -> Any:
     except PackError:
         raise
     except (ValueError, RecursionError) as error:
-        raise PackError("record", f"{where} is no JSON: {error}.") from error
+        raise PackError("record", f"{where} is not JSON: {error}.") from error
 
 
 def _check_depth(data: bytes, where: str, most: int) -> None:
@@ -125,7 +125,7 @@ def _check_depth(data: bytes, where: str, most: int) -> None:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no value of JSON")
+    raise ValueError(f"{name} is not a value of JSON")
 
 
 FORMAT, VERSION = "remegraph-pack", 1
@@ -388,7 +388,7 @@ class Container:
         raw = entry[_ENTRY.size : _ENTRY.size + named]
         name = _checked_name(raw, allowed)
         if stat.S_IFMT(mode >> 16) not in {0, stat.S_IFREG} or mode & 0x10:
-            raise PackError("member", f"{name} is no plain file.")
+            raise PackError("member", f"{name} is not a plain file.")
         if flags & ~_UTF8 or method not in {_STORED, _DEFLATED}:
             raise PackError("container", f"{name} is encrypted, or packed in a way that packs are not.")
         told = (flags, method, time, day, crc, packed, size, named, 0)
@@ -414,6 +414,6 @@ class Container:
 
 def _checked_name(raw: bytes, allowed: Collection[str]) -> str:
     name = raw.decode("ascii", "backslashreplace")
-    if name not in allowed:  # so it is no path, holds no NUL, and no letter that looks like another
+    if name not in allowed:  # so it is not a path, and has no NUL or lookalike letter
         raise PackError("member", f"It has a member {name[:80]!r}, which no pack has.", "Do not open it otherwise.")
     return name

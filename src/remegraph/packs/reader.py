@@ -119,7 +119,7 @@ class PackFile:
             where = f"{name}, line {number}"
             found = parse(line, where, self._limits)
             if not isinstance(found, dict):
-                raise PackError("record", f"{where} is no JSON object.")
+                raise PackError("record", f"{where} is not a JSON object.")
             yield where, found
 
     # ------------------------------------------------------------------------------------------- inside

@@ -112,7 +112,7 @@ _HOLDERS = 100
 """A word in more texts makes no pairs by itself: their number grows with the square."""
 
 Near = Callable[[int, int], float | None]
-"""Cosine of two texts' meanings; none where it is not known."""
+"""Cosine of two texts' meanings; None if unknown."""
 
 
 def clusters(

@@ -142,7 +142,7 @@ _LINKS = 200
 """Links in one commit."""
 
 _MeaningsOf = Callable[[Partition, Sequence[str]], "Mapping[str, Vectors]"]
-"""Returns unit vectors of memories that have one, by id; none where only words count."""
+"""Returns unit vectors of memories that have one, by id; None if only words count."""
 
 
 def consolidate(

@@ -293,7 +293,7 @@ def ibans(text: str) -> Iterator[Finding]:
 
 
 def _taken(text: str, start: int, length: int) -> tuple[str, int]:
-    """Return as many letters and digits as an IBAN has, and where they end; nothing where it ends elsewhere."""
+    """Return as many letters and digits as an IBAN has, and where they end; empty if it ends elsewhere."""
     characters = ""
     at = start
     while at < len(text) and len(characters) < length:

@@ -173,5 +173,5 @@ def _chinese(words: str) -> int:
             total += (smaller + group + digit or 1) * _GROUPS[character] - smaller
             group = digit = 0
         else:
-            raise ValueError(f"{words!r} is no number")
+            raise ValueError(f"{words!r} is not a number")
     return total + group + digit

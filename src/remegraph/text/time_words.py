@@ -266,7 +266,7 @@ class Meaning:
 
     @property
     def kind(self) -> str:
-        """The kind of the only choice; nothing where there are several."""
+        """The kind of the only choice; empty if there are several."""
         return self.choices[0].kind if len(self.choices) == 1 else ""
 
     def within(self, period: Period) -> Period | None:

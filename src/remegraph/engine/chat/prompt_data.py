@@ -129,7 +129,7 @@ def topic_lines(shelves: Iterable[Shelf], held: Mapping[Shelf, Sequence[str]] | 
 
 
 def field_lines(schema: Schema | None, language: Language) -> str:
-    """Return what fields a topic has that a schema gives, and how they are filled; nothing where it has none."""
+    """Return the fields that a schema gives a topic, and how they are filled; empty if it has none."""
     return "" if schema is None else f"\n{load('schema', language).render(fields=schema.lines())[1]}"
 
 

@@ -384,7 +384,7 @@ def fair(hits: Sequence[Hit], k: int, share: float, reader: str | None) -> tuple
 def excess(sources: Sequence[str], share: float) -> int | None:
     """Return the place of the last hit of the source that exceeds its share most; None if none does.
 
-    Sources come best first; an empty one is no other source.
+    Sources come best first; an empty one is not another source.
     """
     places: defaultdict[str, list[int]] = defaultdict(list)
     for place, source in enumerate(sources):

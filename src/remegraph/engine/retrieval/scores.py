@@ -142,7 +142,7 @@ class MessageSigns:
     long: float = 0.0
     """How far the messages of this partition are long texts rather than short turns, 0 to 1."""
     apart: float = 0.0
-    """How far the best meaning stands apart from the others, 0 to 1; see `CosineSpread`."""
+    """How far the best meaning differs from the others, 0 to 1; see `CosineSpread`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -272,7 +272,9 @@ class TopicAgent:
             return mention.begins, mention.ends - _INSTANT
         ends: tuple[object, ...] = time if isinstance(time, tuple) else (time, time)
         if len(ends) != 2 or not all(isinstance(each, date | None) for each in ends) or ends == (None, None):
-            raise InputError(f"{time!r} is no time.", "Give words, a date, an aware datetime, or a start and an end.")
+            raise InputError(
+                f"{time!r} is not a time.", "Give words, a date, an aware datetime, or a start and an end."
+            )
         start, end = (
             self._moment(each, edge) for each, edge in zip(ends, (clock_time.min, clock_time.max), strict=True)
         )
