@@ -1,4 +1,4 @@
-"""Calls to code of others that must answer in time, whatever it does about time itself, and not too many at once.
+"""Calls to code of others that must answer in time, with or without timeouts of its own, and not too many at once.
 
 An async call is cancelled at its deadline. A sync one cannot be ended from outside: it runs in a thread of its own,
 which is left behind. That thread lives until the call gives up, and does not keep the process from ending; so give
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 class Patience:
-    """How long an operation may wait, in all, for what may be slow.
+    """How long an operation may wait, in all, for slow calls.
 
     Args:
         seconds: The longest.
@@ -82,7 +82,7 @@ async def awithin(seconds: float, call: Awaitable[R]) -> R:
 
 
 class Gate:
-    """Lets so many in at once, from any thread and any event loop; the others wait, and go in as they came.
+    """Admits a number of callers at once, from any thread and any event loop; the others wait, first come, first served.
 
     Args:
         most: How many.
@@ -95,7 +95,7 @@ class Gate:
 
     @contextmanager
     def inside(self, patience: float | None = None) -> Iterator[None]:
-        """Wait until there is room, at most so many seconds, then go in all the same; leave at the end of the block."""
+        """Wait until there is room, at most `patience` seconds, then enter anyway; leave at the end of the block."""
         with self._turn() as turn:
             with suppress(TimeoutError):
                 turn.result(patience)
@@ -110,7 +110,7 @@ class Gate:
 
     @contextmanager
     def _turn(self) -> Iterator[Future[None]]:
-        """Give what is done when there is room."""
+        """Yield a future that is done when there is room."""
         turn: Future[None] = Future()
         with self._lock:
             if self._free:
@@ -121,7 +121,7 @@ class Gate:
         try:
             yield turn
         finally:
-            if not turn.cancel():  # else whoever waited was stopped before
+            if not turn.cancel():  # else the wait was cancelled before
                 self._leave()
 
     def _leave(self) -> None:

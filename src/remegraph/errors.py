@@ -1,7 +1,7 @@
 """Every error that remegraph raises, in one tree.
 
     RemegraphError
-    ├── InputError (ValueError)      bad input; refused at the door, nothing changed
+    ├── InputError (ValueError)      bad input; it was refused and nothing changed
     │   ├── ScopeError               no scope, or one that cannot be used
     │   ├── MessageError             a message that cannot be recorded as it is
     │   │   ├── NaiveTimeError       a time without a zone, and no zone given
@@ -10,8 +10,8 @@
     │   ├── PackError                a pack that is broken, hostile, or does not fit here, with the reason
     │   ├── SignatureError           a signature that is missing, wrong, or by an untrusted key
     │   ├── SkillError               a skill that cannot be executed or checked
-    │   ├── ConsensusError           shared memory that one agent alone would change
-    │   ├── ErasedError              what was erased, and does not come back
+    │   ├── ConsensusError           a change to shared memory by one agent alone
+    │   ├── ErasedError              a message that was erased and is not recorded again
     │   └── NotFoundError            an id that this scope does not hold
     ├── SetupError                   the home, the ledger or a part of it cannot be used
     │   ├── SchemaTooNewError        the ledger was written by a newer remegraph
@@ -23,22 +23,22 @@
     │   ├── IndexOwnedError ↻        another process owns the vector index
     │   ├── BackupError              a backup that is damaged, or cannot be made or restored there
     │   └── MissingExtraError        an optional dependency is not installed
-    ├── ModelError                   a chat model or an embedder failed us
+    ├── ModelError                   a chat model or an embedder failed
     │   ├── InvalidAnswerError       it answered, but not what was asked
-    │   │   └── RequestRefusedError  it refuses this request, however often it comes
+    │   │   └── RequestRefusedError  it refuses this request, however often it is sent
     │   ├── ModelUnavailableError ↻  it did not answer
-    │   └── DimensionError           an embedder gave vectors of another length than it said
+    │   └── DimensionError           an embedder returned vectors of an unexpected length
     ├── BudgetExceededError          an operation would cost more than its budget
     ├── LimitError                   a tenant or user has used up what the operator's limits allow
     │   └── RateLimitError ↻         for this minute, or for today
     ├── ConflictError                the records changed since they were read
     ├── VectorIndexError ↻           the vector index failed; the outcome is unknown
-    │   └── IndexChangedError        the ledger has another one than this process: start it again with that
+    │   └── IndexChangedError        the ledger uses another index than this process: restart with that one
     ├── CancelledError               the caller cancelled; what was committed stays
     └── ClosedError                  the kit was used after it was closed
 
-A message says what happened; `cure` says what to do about it. `str(error)` holds both. With ↻, `retryable` is true: what
-failed may come back by itself, and then the same call succeeds. What carries an id is not doubled by calling again.
+A message says what happened; `cure` says what to do about it. `str(error)` holds both. With ↻, `retryable` is true: the
+cause may pass, and then the same call succeeds. What carries an id is not recorded twice by calling again.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class RemegraphError(Exception):
 
 
 class InputError(RemegraphError, ValueError):
-    """Bad input. It was refused at the door and nothing changed."""
+    """Bad input. It was refused and nothing changed."""
 
 
 class ScopeError(InputError):
@@ -141,10 +141,10 @@ class FileFormatError(InputError):
 
 
 class PackError(InputError):
-    """A pack that is broken, hostile, or does not fit here. Nothing of it was taken up.
+    """A pack that is broken, hostile, or does not fit here. Nothing of it was installed.
 
     Args:
-        reason: Why, in one word that code can tell apart: see `remegraph.models.PackReason`.
+        reason: Why, in one word for code to compare: see `remegraph.models.PackReason`.
         what: What is wrong with it, as one sentence.
     """
 
@@ -166,13 +166,13 @@ class SkillError(InputError):
 
 
 class ConsensusError(InputError):
-    """Shared memory that one agent alone would change."""
+    """A change to shared memory by one agent alone."""
 
     cure = "Propose it with kit.sharing.propose, for another agent to corroborate or a person to approve."
 
 
 class ErasedError(InputError):
-    """A message was erased, and does not come back."""
+    """A message that was erased and is not recorded again."""
 
     cure = "Leave it out. What is said again is recorded under a new id."
 
@@ -251,7 +251,7 @@ class MissingExtraError(SetupError):
 
 
 class ModelError(RemegraphError):
-    """A chat model or an embedder failed us."""
+    """A chat model or an embedder failed."""
 
 
 class InvalidAnswerError(ModelError):
@@ -259,7 +259,7 @@ class InvalidAnswerError(ModelError):
 
 
 class RequestRefusedError(InvalidAnswerError):
-    """The provider refuses this request, however often it comes: it is too long, or against its rules."""
+    """The provider refuses this request, however often it is sent: it is too long, or against its rules."""
 
     cure = "Read the provider's reason; change the model or the slicing where it helps, then call retry()."
 
@@ -268,17 +268,17 @@ class ModelUnavailableError(ModelError):
     """The model did not answer."""
 
     retryable = True
-    cure = "Nothing is lost: the block stays pending. Workers try it again by themselves; else run summarize() when the model is back."
+    cure = "Nothing is lost: the block stays pending. Workers retry it on their own; without one, run summarize() when the model is back."
 
 
 class DimensionError(ModelError):
-    """An embedder gave vectors of another length than it said."""
+    """An embedder returned vectors of another length than it declares."""
 
 
 class BudgetExceededError(RemegraphError):
     """An operation would cost more than its budget."""
 
-    cure = "Raise the budget, or run summarize() again: it goes on where it stopped."
+    cure = "Raise the budget, or run summarize() again: it continues where it stopped."
 
 
 class LimitError(RemegraphError):
@@ -299,7 +299,7 @@ class LimitError(RemegraphError):
 
 
 class RateLimitError(LimitError):
-    """It is used up for this minute, or for today.
+    """A limit is used up for this minute, or for today.
 
     Args:
         retry_at: When the same call may succeed.
@@ -327,17 +327,17 @@ class ConflictError(RemegraphError):
 
 
 class VectorIndexError(RemegraphError):
-    """The vector index failed. What it did before that is unknown."""
+    """The vector index failed. What it did before it failed is unknown."""
 
     retryable = True
-    cure = "The ledger is whole: recall goes on from SQL, and kit.admin.rebuild() rebuilds the index."
+    cure = "The ledger is intact: recall searches SQL, and kit.admin.rebuild() rebuilds the index."
 
 
 class IndexChangedError(VectorIndexError):
-    """The ledger has another vector index than this process: its own is left as it is, and SQL is searched.
+    """The ledger uses another vector index than this process, which leaves its own as it is and searches SQL.
 
     Args:
-        index: The one that the ledger has, as the setting names it.
+        index: The one that the ledger uses, as the setting names it.
     """
 
     retryable = False
@@ -350,13 +350,13 @@ class IndexChangedError(VectorIndexError):
 
 
 WITHOUT_VECTORS = (EmbedderMismatchError, ModelError, VectorIndexError)
-"""Errors that cost vectors, and no words: what they stop is searched by words, or follows at the next sync."""
+"""Errors that affect vectors only: records are still found by words, and the vectors follow at the next sync."""
 
 
 class CancelledError(RemegraphError):
     """The caller cancelled. What was committed before stays."""
 
-    cure = "Call again to go on where it stopped."
+    cure = "Call again to continue where it stopped."
 
 
 class ClosedError(RemegraphError):

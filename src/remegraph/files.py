@@ -1,14 +1,14 @@
-"""How several processes meet: locks that end with their process, folders that appear whole or not at all, who still lives.
+"""How several processes meet: locks that end with their process, folders that appear whole or not at all, which worker is alive.
 
 Chroma's embedded client is made for one process: a second writer silently loses vectors. A lock file would
 outlive a crash; a lock on an open file goes with the process.
 
 Whatever is open belongs to the process that opened it. A child that was forked from it has the same sockets, locks that
-no one will ever release, and none of the threads: there it is given up at once, before anyone can use it.
+no one will ever release, and none of the threads: there it is given up immediately, before anyone can use it.
 
-A worker is called `machine/process/mark/worker`. The mark tells the boot of the system and the namespaces in which the
-process has its number, and when it began: so neither another container with the same numbers, nor a process that was given
-the number of one that ended, is taken for it. Only Linux tells all that; elsewhere there is no mark, and nothing is certain.
+A worker is called `machine/process/mark/worker`. The mark identifies the boot of the system, the namespaces of the
+process number, and when the process began: so neither another container with the same numbers, nor a process that reuses
+the number of one that ended, is taken for it. Only Linux has all that; elsewhere there is no mark, and nothing is certain.
 """
 
 from __future__ import annotations
@@ -55,27 +55,27 @@ AFTER_FORK = "Open it in each process, after the fork (in gunicorn's post_fork),
 
 _PROC = Path("/proc")
 _BEGAN = 19
-"""Which field after the name of its program tells when a process began, in ticks since boot; see proc(5), stat."""
+"""The field after the name of its program with the start of a process, in ticks since boot; see proc(5), stat."""
 
 _OVER = "ZXx"
-"""States of a process that has ended, and whose parent has not heard of it: in a container it may never do so."""
+"""States of a process that has ended and was not reaped by its parent: in a container it may never be."""
 
 
 class _Inherited(Protocol):
-    """What is open, and of no use in a child."""
+    """Something open that a child cannot use."""
 
     def give_up(self) -> None:
-        """Do, in a child, without waiting for any lock, what keeps it from harm."""
+        """Make it harmless in a child, without waiting for any lock."""
         ...
 
 
 def give_up_at_fork(thing: _Inherited) -> None:
-    """Have a thing given up in every child that this process forks, as long as there is the thing."""
+    """Have a thing given up in every child that this process forks, as long as it exists."""
     _open_here().add(thing)
 
 
 def keep_at_fork(thing: _Inherited) -> None:
-    """Let a thing be: it was closed."""
+    """Forget a thing that was closed."""
     _open_here().discard(thing)
 
 
@@ -106,7 +106,7 @@ class IndexOwner:
 
     @classmethod
     def acquire(cls, directory: Path) -> Self | None:
-        """Take the lock of a directory, which is made where it is missing.
+        """Take the lock of a directory, which is created where it is missing.
 
         Returns:
             The owner, or none where someone else holds the lock. It never waits.
@@ -124,7 +124,7 @@ class IndexOwner:
         return self._directory
 
     def give_up(self) -> None:
-        """Close the copy of the file in a forked child: the parent keeps its lock, and no longer than it wants."""
+        """Close the copy of the file in a forked child: the parent keeps its lock, for as long as it wants."""
         self.close()
 
     def close(self) -> None:
@@ -136,7 +136,7 @@ class IndexOwner:
 
 
 def holder(directory: Path) -> int | None:
-    """Return the process that holds the lock of a directory, where the system tells: Linux does."""
+    """Return the process that holds the lock of a directory, where the system knows it, as Linux does."""
     try:
         file = (directory / LOCK_FILE).stat().st_ino
         locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
@@ -149,10 +149,10 @@ def holder(directory: Path) -> int | None:
 
 @contextmanager
 def alone(file: Path) -> Iterator[bool]:
-    """Give whether no one else is in here, in whatever process; until the end, no one else gets in. It never waits.
+    """Yield whether no other process is in here; until the end, none gets in. It never waits.
 
     Args:
-        file: Stands for what no one else does meanwhile; it is made where it is missing, and stays.
+        file: The lock file; it is created where it is missing, and stays.
     """
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -168,7 +168,7 @@ def _lock(descriptor: int) -> bool:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         else:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):  # held: as POSIX says it, as Windows says it
+    except (BlockingIOError, PermissionError):  # held, on POSIX and on Windows
         return False
     return True
 
@@ -192,15 +192,15 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def drafted(folder: Path) -> Iterator[Path]:
-    """Give a folder to fill, which takes its name at the end: whole, or not at all.
+    """Yield a folder to fill, which takes its name at the end: whole, or not at all.
 
-    What a process left that was killed meanwhile is removed by the next one that makes the same folder.
+    What a killed process left is removed by the next one that makes the same folder.
 
     Args:
-        folder: What it shall be; must be missing or empty.
+        folder: The folder to make; must be missing or empty.
 
     Raises:
-        BackupError: There is something already, another process makes it just now, or it cannot be written.
+        BackupError: It is not empty, another process makes it just now, or it cannot be written.
     """
     folder = folder.absolute()
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
@@ -224,7 +224,7 @@ def drafted(folder: Path) -> Iterator[Path]:
         if folder.exists():
             folder.rmdir()  # it is empty; a folder takes the place of none elsewhere than on POSIX
         draft.rename(folder)
-        (folder / LOCK_FILE).unlink()  # by which a draft is known as ours to the last
+        (folder / LOCK_FILE).unlink()  # it marks a draft as ours until the end
         sync_folder(folder)
         sync_folder(folder.parent)
     except OSError as error:
@@ -245,7 +245,7 @@ def _cleared(draft: Path) -> Iterator[None]:
 
 
 def _clear(draft: Path) -> None:
-    """Remove what is in a draft, but for its lock."""
+    """Remove what is in a draft, except its lock."""
     for path in draft.iterdir():
         if path.is_dir():
             shutil.rmtree(path)
@@ -261,7 +261,7 @@ def worker_name() -> str:
 
 
 def lives(worker: str) -> bool | None:
-    """Return whether the process of a worker lives; nothing where that is not certain from here."""
+    """Return whether the process of a worker is alive; None where that is not certain from here."""
     machine, _, name = worker.partition("/")
     process, _, rest = name.partition("/")
     place, _, began = rest.partition("/")[0].partition("-")

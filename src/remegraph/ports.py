@@ -1,4 +1,4 @@
-"""The seams: what the engine needs of the world. Storage and the fakes in `testing` fill them."""
+"""The ports: what the engine needs from outside. Storage and the fakes in `testing` implement them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class NewId(Protocol):
 
 
 class TokenCounter(Protocol):
-    """Counts tokens as the model that reads a text does: on this machine, in no time to speak of."""
+    """Counts tokens as the model that reads a text does: on this machine, and fast."""
 
     def __call__(self, text: str, /) -> int:
         """Return how many tokens the text has."""
@@ -134,7 +134,7 @@ class Draft:
     fields: Mapping[str, str]
     """Its prose, by the path of each field."""
     objection: Callable[[Sequence[str]], str]
-    """Says what speaks against new texts, in words for who wrote them; empty where nothing does."""
+    """Returns what is wrong with new texts, in words for their writer; empty where nothing is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Reworded:
 
 
 class Generalizer(Protocol):
-    """Finds names that only a reader knows for names, and says things more generally."""
+    """Finds names that only a reader recognises, and rewords texts more generally."""
 
     @property
     def name(self) -> str:
@@ -169,10 +169,10 @@ class Generalizer(Protocol):
         ...
 
     def generalize(self, drafts: Sequence[Draft], language: str) -> tuple[Reworded | None, ...]:
-        """Return drafts as they hold beyond the single case; none where one is to stay as it is.
+        """Return drafts that hold beyond the single case; none where one is to stay as it is.
 
         Args:
-            drafts: What is to be said more generally.
+            drafts: What to reword more generally.
             language: en or zh.
 
         Raises:
@@ -219,11 +219,11 @@ class Embedder(Protocol):
 
 
 WHOLE = ""
-"""Means the whole index where a collection is named."""
+"""The whole index, in place of the name of a collection."""
 
 
 class VectorIndex(Protocol):
-    """A disposable index of vectors, in collections. An error means: the outcome is unknown."""
+    """A disposable index of vectors, in collections. After an error the outcome is unknown."""
 
     def upsert(self, collection: str, ids: Sequence[str], shelves: Sequence[str], vectors: Vectors) -> None:
         """Write records; each belongs to one shelf of the collection (its partition and kind)."""
@@ -264,20 +264,20 @@ class VectorIndex(Protocol):
         """Return what is wrong, by collection, or for `WHOLE`; empty if it is sound.
 
         Args:
-            thorough: Look into the files, however well they were left.
+            thorough: Look into the files, even after a clean stop.
         """
         ...
 
     def reset(self) -> bool:
-        """Throw everything away; false, and nothing done, where others may share the index."""
+        """Delete everything; false, and nothing done, where others may share the index."""
         ...
 
     def shred(self) -> bool:
-        """Clear the files of what was removed; false, and nothing done, where they are not ours."""
+        """Purge what was removed from the files; false, and nothing done, where they are not ours."""
         ...
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release everything."""
         ...
 
 
@@ -294,8 +294,8 @@ class Nearest:
 # ----- a Sub Agent of your own (R9): what it is asked, what it reads its topic with, and what it returns
 
 AskedTime = str | date | tuple[date | None, date | None]
-"""Words ("last week", 上周, 去年三月), a day, a moment (an aware datetime), or two of these: a start and an end, of which one
-may be none."""
+"""Words ("last week", 上周, 去年三月), a day, a moment (an aware datetime), or two of these: a start and an end, one of
+which may be none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +306,7 @@ class Search:
     shelf: Shelf
     """The topic, and where it lives."""
     k: int
-    """How many memories are wanted; of more, the best count."""
+    """How many memories are wanted; beyond that, the best are kept."""
     time_start: datetime | None = None
     time_end: datetime | None = None
     only: RecallFilter = field(default_factory=RecallFilter)
@@ -329,17 +329,17 @@ class TopicReader(Protocol):
         """Return the memories of the topic that may be returned, newest first, without a score.
 
         Args:
-            limit: So many at most; all unless given.
+            limit: At most this many; all unless given.
         """
         ...
 
     def retrieve_by_query(self, query: str, limit_size: int = 50, threshold: float = 0.5) -> tuple[Hit, ...]:
-        """Return memories of the topic, and index entries of the blocks they came from, that bear on a query, best first.
+        """Return memories of the topic, and index entries of the blocks they came from, that are relevant to a query, best first.
 
         Args:
             query: Any text.
             limit_size: How many hits at most.
-            threshold: How surely a hit must bear on the query, 0 to 1; this means the same for every question and embedder.
+            threshold: How surely a hit must be relevant to the query, 0 to 1; this means the same for every question and embedder.
 
         Raises:
             InputError: The query is empty or no text, or a number is out of its bounds.
@@ -349,7 +349,7 @@ class TopicReader(Protocol):
     def time_aware_retrieve(self, time: AskedTime) -> tuple[Hit, ...]:
         """Return what was said in a time, oldest first: memories, and the index entries of blocks that it touches.
 
-        Of a moment, that is what the block knows that was going on then.
+        For a moment, that is what its block knows.
 
         Args:
             time: Words such as "last week" or 「上周三」, taken from now; a day, a moment, or a start and an end.
@@ -445,14 +445,14 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A message as it was recorded, to the letter, whatever is withheld of it."""
+    """A message exactly as it was recorded, even where parts are withheld."""
 
     body: Mapping[str, Any]
     """The message as plain JSON."""
     seq: int
     recorded_at: datetime
     dropped: frozenset[WithheldReason] = frozenset()
-    """Why it is no part of its host's conversation any more; empty while it is."""
+    """Why it is no longer part of its host's conversation; empty while it is."""
 
 
 class Pulse(NamedTuple):
@@ -463,7 +463,7 @@ class Pulse(NamedTuple):
     review: int
     """Number of its newest review."""
     granted: bool
-    """Whether another agent ever let it read anything."""
+    """Whether another agent ever granted it anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,7 +487,7 @@ class Job:
     partition: Partition
     attempts: int
     fence: int
-    """Grows with every claim: who holds an older one has lost the job."""
+    """Grows with every claim: a worker with an older one has lost the job."""
 
 
 Outcome = Literal["done", "retry", "back", "dead"]
@@ -519,7 +519,7 @@ class Courier(Protocol):
         stop: Event,
         alive: Callable[[], object],
     ) -> None:
-        """Deliver jobs until `stop` is set, then wait for those at hand; call `alive` again and again while it listens.
+        """Deliver jobs until `stop` is set, then wait for the current ones; call `alive` again and again while it listens.
 
         Raises:
             SetupError: What it works with cannot be used.
@@ -527,7 +527,7 @@ class Courier(Protocol):
         ...
 
     def again(self, calls: Sequence[Call]) -> None:
-        """Deliver jobs once more, whose worker is gone.
+        """Deliver jobs again whose worker is gone.
 
         Raises:
             SetupError: What it works with cannot be used.
@@ -560,4 +560,4 @@ class ItemChange:
     texts: tuple[str, ...] = ()
     """The text that vector search finds it by."""
     ttl: timedelta | None = None
-    """How long it lives after it was written or read; none: for good."""
+    """How long it lives after it was written or read; none: for ever."""

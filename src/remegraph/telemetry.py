@@ -1,7 +1,7 @@
 """OpenTelemetry, where the settings ask for it: spans and metrics of what memory does, and names for what it logs.
 
-Not asked for, nothing is imported and nothing is done. Asked for, all goes to the providers of the host, which alone
-decide where it ends up. Names, numbers and kinds of errors are recorded: no words of a conversation, of a memory or of an
+Otherwise nothing is imported and nothing is done. All data goes to the providers of the host, which alone decide where
+it ends up. Names, numbers and kinds of errors are recorded: no words of a conversation, of a memory or of an
 error, and no person's name.
 """
 
@@ -41,13 +41,13 @@ Attributes = dict[str, str | int | float | bool]
 _log = logging.getLogger(__name__)
 
 Reading = Callable[[], Mapping[str, int]]
-"""Reads a metric now: how many or how much, by state; of what has no states, under no name."""
+"""Reads a metric now: how many or how much, by state; without states, under an empty name."""
 
 Gauges = Mapping[str, Reading]
 
 
 class Metric(NamedTuple):
-    """Metrics."""
+    """A metric."""
 
     kind: Literal["counter", "gauge", "histogram"]
     unit: str
@@ -138,28 +138,28 @@ def event(name: str, error: BaseException | None = None, **figures: float | str)
     Args:
         name: One of `EVENTS`, without `remegraph.`.
         error: What went wrong; its kind is recorded.
-        figures: Numbers and names, by what they are of.
+        figures: Numbers and names, by key.
     """
-    told = {"event.name": f"remegraph.{name}", **{f"remegraph.{key}": value for key, value in figures.items()}}
-    return told if error is None else told | _kind(error)
+    fields = {"event.name": f"remegraph.{name}", **{f"remegraph.{key}": value for key, value in figures.items()}}
+    return fields if error is None else fields | _kind(error)
 
 
 class Telemetry:
     """Records nothing: the default, unless settings ask for more."""
 
     def operation(self, name: str) -> AbstractContextManager[Attributes]:  # noqa: ARG002 - see _OpenTelemetry
-        """Tell of an operation while it is done: its span, how long it takes, how it fails.
+        """Record an operation: its span, how long it takes, how it fails.
 
         Args:
             name: One of `OPERATIONS`.
 
         Returns:
-            Where to put its figures by name; those that are counters are counted.
+            Where to put its figures by name; those of counters are counted.
         """
         return nullcontext({})
 
     def chat(self, provider: str, model: str) -> AbstractContextManager[Attributes]:  # noqa: ARG002
-        """Tell of a call of a chat model while it is done.
+        """Record a call of a chat model.
 
         Args:
             provider: Whose it is.
@@ -176,11 +176,11 @@ class Telemetry:
         Args:
             metric: One of `METRICS`.
             number: How many.
-            attributes: Of which kind, by what names kinds; `remegraph.` goes before it.
+            attributes: By name, to which `remegraph.` is prefixed.
         """
 
     def watch(self, ledger: str, gauges: Gauges) -> Callable[[], None]:  # noqa: ARG002
-        """Let gauges be read whenever the host's exporter asks, until what is returned is called.
+        """Have gauges read whenever the host's exporter asks, until the returned function is called.
 
         Args:
             ledger: Distinguishes ledgers; it does not say where they are.
@@ -193,7 +193,7 @@ SILENT = Telemetry()
 
 
 def telemetry_of(*, asked: bool) -> Telemetry:
-    """Return what to tell, and whom.
+    """Return what records, or `SILENT`.
 
     Args:
         asked: Whether the settings ask for OpenTelemetry.
@@ -205,7 +205,7 @@ def telemetry_of(*, asked: bool) -> Telemetry:
 
 
 class _OpenTelemetry(Telemetry):
-    """Records with the providers of the process. There is one of it in a process, as there is one of them."""
+    """Records with the providers of the process. A process has one of it, as it has one of them."""
 
     def __init__(self) -> None:
         from opentelemetry import metrics, trace
@@ -235,10 +235,10 @@ class _OpenTelemetry(Telemetry):
         about: Attributes = {"remegraph.operation": name}
         with self._span(
             f"remegraph.{name}", self._trace.SpanKind.INTERNAL, about, "remegraph.operation.duration"
-        ) as told:
-            yield told
+        ) as figures:
+            yield figures
             for metric, counter in self._counters.items():
-                if number := told.get(metric):
+                if number := figures.get(metric):
                     counter.add(int(number))
 
     @contextmanager
@@ -250,12 +250,12 @@ class _OpenTelemetry(Telemetry):
         }
         with self._span(
             f"chat {model}", self._trace.SpanKind.CLIENT, about, "gen_ai.client.operation.duration"
-        ) as told:
+        ) as figures:
             try:
-                yield told
+                yield figures
             finally:
                 for kind in ("input", "output"):
-                    if number := told.get(f"gen_ai.usage.{kind}_tokens"):
+                    if number := figures.get(f"gen_ai.usage.{kind}_tokens"):
                         usage = self._histograms["gen_ai.client.token.usage"]
                         usage.record(float(number), about | {"gen_ai.token.type": kind})
 
@@ -274,26 +274,26 @@ class _OpenTelemetry(Telemetry):
         return leave
 
     def _unwatch(self) -> None:
-        """Read nothing in a forked child: what was watched is its parent's."""
+        """Read nothing in a forked child: its parent's gauges are not its own."""
         self._watched, self._lock = {}, threading.Lock()
 
     @contextmanager
     def _span(self, name: str, kind: SpanKind, about: Attributes, duration: str) -> Iterator[Attributes]:
         """Record something while it is done. An error is recorded by its kind: its words may be a conversation's."""
-        told: Attributes = {}
+        figures: Attributes = {}
         failed: Attributes = {}
         began = time.perf_counter()
         with self._tracer.start_as_current_span(
             name, kind=kind, attributes=about, record_exception=False, set_status_on_exception=False
         ) as span:
             try:
-                yield told
+                yield figures
             except BaseException as error:
                 failed = _kind(error)
                 span.set_status(self._trace.StatusCode.ERROR)
                 raise
             finally:
-                span.set_attributes(told | failed)
+                span.set_attributes(figures | failed)
                 self._histograms[duration].record(time.perf_counter() - began, about | failed)
 
     def _read(self, metric: str, _: CallbackOptions) -> Iterable[Observation]:
@@ -314,11 +314,11 @@ def _opentelemetry() -> Telemetry:
 
 
 def _counted(metric: str, gauge: Reading) -> Mapping[str, int]:
-    """Return what a gauge reads; nothing while the ledger does not answer, of which OpenTelemetry would log a traceback each time."""
+    """Return what a gauge reads; nothing while the ledger does not answer: OpenTelemetry would log a traceback each time."""
     try:
         return gauge()
     except LedgerUnavailableError as error:
-        _log.debug("%s is not told: %s", metric, error, extra=event("gauge.silent", error))
+        _log.debug("%s is not reported: %s", metric, error, extra=event("gauge.silent", error))
         return {}
 
 
@@ -331,4 +331,4 @@ def _kind(error: BaseException) -> Attributes:
 
 
 def _nothing() -> None:
-    """Leave what was never entered."""
+    """Do nothing."""

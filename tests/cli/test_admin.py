@@ -56,7 +56,7 @@ def test_the_doctor_finds_a_damaged_index_and_mends_it(run: Run, chat: Path, tmp
     (tmp_path / "home" / "index" / "state.json").write_text("torn", encoding="utf-8")
     ill = run("doctor")
     assert ill.exit_code == 1
-    assert "mends 2 of them" in ill.stdout
+    assert "repairs 2 of them" in ill.stdout
     mended = json.loads(run("doctor", "--fix", "--json").stdout)
     assert mended["healthy"] is True
     assert [(each["check"], bool(each["done"])) for each in mended["findings"]] == [("key", True), ("index", True)]
@@ -188,7 +188,7 @@ def test_a_release_job_says_what_it_will_do_to_a_ledger_and_does_it_once_when_to
         make(f"sqlite:///{tmp_path / 'ledger.sqlite'}", FIRST)
     (tmp_path / "home").mkdir()
     (tmp_path / "ledger.sqlite").rename(tmp_path / "home" / LEDGER)
-    assert "nothing is to be done" in run("migrate").stdout
+    assert "nothing to do" in run("migrate").stdout
     with later():
         plan = run("migrate")
         assert plan.exit_code == 0
@@ -199,7 +199,7 @@ def test_a_release_job_says_what_it_will_do_to_a_ledger_and_does_it_once_when_to
             "0022",
         ]
         assert "It is done." in run("migrate", "--apply").stdout
-        assert "nothing is to be done" in run("migrate", "--apply").stdout
+        assert "nothing to do" in run("migrate", "--apply").stdout
     late = run("migrate")
     assert late.exit_code == 1
     assert "Upgrade remegraph" in late.stderr

@@ -117,7 +117,7 @@ def test_the_journal_is_shown_exported_and_checked_on_the_command_line(
     assert run("admin", "verify", "--heads", str(kept)).exit_code == 0
     file.write_text("".join(lines[1:]), encoding="ascii")
     checked = run("admin", "audit", "--check", str(file), "--heads", str(kept))
-    assert (checked.exit_code, "is not what was exported" in checked.stdout) == (1, True)
+    assert (checked.exit_code, "is not as it was exported" in checked.stdout) == (1, True)
     kept.write_text(lines[-1].replace('"chain": "', '"chain": "0'), encoding="ascii")
     assert "ended with: 0" in " ".join(run("admin", "verify", "--heads", str(kept)).stdout.split())
     kept.write_text("{}", encoding="ascii")

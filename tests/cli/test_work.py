@@ -50,7 +50,7 @@ def test_a_monitor_learns_by_the_exit_code_that_nobody_works(run: Run, tmp_path:
     assert "ann" in run("work", "jobs").stdout
     mistyped = run("work", "release", "a-machine")
     assert mistyped.exit_code == 1
-    assert "No job is with a-machine" in mistyped.stdout
+    assert "No job is held by a-machine" in mistyped.stdout
 
 
 @pytest.mark.requirement("X9")
@@ -115,7 +115,7 @@ def test_a_retry_where_nothing_failed_says_that_something_did_elsewhere(run: Run
         kit.capture([said("I live in Lisbon."), replied("Noted.")], scope=Scope(user="ann", agent="remy"))
         kit.summarize(scope=Scope(user="ann", agent="remy"), close=True)
     shown = run("work", "retry", "--user", "ann").output
-    assert "1 block of others failed: `remegraph doctor` says whose." in shown
+    assert "1 block of others failed: `remegraph doctor` shows whose." in shown
 
 
 def test_handlers_of_a_host_are_there_again_afterwards() -> None:

@@ -382,7 +382,7 @@ def test_credentials_are_known_by_their_form_whoever_screens(tmp_path: Path, mod
 def test_rules_that_only_a_model_can_keep_are_refused_where_there_is_none(tmp_path: Path, policy: Any) -> None:
     """A promise that nobody keeps is worse than none."""
     agent = AgentMemorySettings(extraction=ExtractionPolicy(**policy))
-    with pytest.raises(SetupError, match="Only a model can tell"):
+    with pytest.raises(SetupError, match="Only a model can judge"):
         open_kit(tmp_path, agent=agent)
     open_kit(tmp_path).close()
     assert "index" in diagnose(Settings(home=tmp_path, agent=agent)).checks

@@ -210,7 +210,7 @@ def test_a_seal_covers_no_tampering_in_silence(opened: Open) -> None:
     with opened(NEW, OLD) as kit:
         with kit.context.parts().archive.database.write() as connection:
             connection.execute(update(events).values(actor="mallory"))
-        with pytest.raises(SetupError, match=r"does not hold together in 4 places.*former_journal_keys.*despite"):
+        with pytest.raises(SetupError, match=r"is inconsistent in 4 places.*former_journal_keys.*despite"):
             kit.admin.seal_journal()
         assert forged(kit)
         assert len(kit.admin.seal_journal("looked at it", despite=True)) == 4

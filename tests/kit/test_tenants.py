@@ -458,7 +458,7 @@ def test_an_export_that_is_stopped_leaves_nothing_and_none_writes_over_a_file(op
         kit.admin.export(Tenant(tenant="acme"), file, cancel=lambda: True)
     assert not [path for path in tmp_path.iterdir() if "acme" in path.name]
     kit.admin.export(Tenant(tenant="acme"), file)
-    with pytest.raises(FileFormatError, match="is there already"):
+    with pytest.raises(FileFormatError, match="exists already"):
         kit.admin.export(Tenant(tenant="acme"), file)
     with pytest.raises(NotFoundError):
         kit.admin.export(Subject(user="nobody"), tmp_path / "nobody.json")

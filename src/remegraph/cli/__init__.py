@@ -1,7 +1,7 @@
 """The command line: `remegraph --help`.
 
 Exit codes: 0 all is well; 1 an error, in one line with its cure, or a `verify` that found differences; 2 the
-command was used wrongly; 130 stopped by Ctrl-C, after which the same command goes on where it stopped.
+command was used wrongly; 130 stopped by Ctrl-C, after which the same command continues where it stopped.
 """
 
 from __future__ import annotations

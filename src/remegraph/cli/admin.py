@@ -60,12 +60,12 @@ def doctor(
         bool,
         Option(
             "--fix",
-            help="Mend what can be mended without loss and without a model: permissions, the schema, the index and what "
+            help="Repair what can be repaired without loss and without a model: permissions, the schema, the index and what "
             "waits for it, jobs that gave up.",
         ),
     ] = False,
 ) -> None:
-    """Find whatever is wrong with a home, say how bad it is, and what to do. Exit code 1 where anything is wrong.
+    """Find what is wrong with a home, how bad it is, and what to do. Exit code 1 where anything is wrong.
 
     It opens what can be opened, in a child process where that could do harm, and changes nothing without `--fix`.
     """
@@ -78,17 +78,18 @@ def doctor(
 def migrate(
     session: Session,
     *,
-    apply: Annotated[bool, Option("--apply", help="Do it; else it is only said what would be done.")] = False,
+    apply: Annotated[bool, Option("--apply", help="Do it; otherwise it is only shown.")] = False,
     change_index: Annotated[
         bool,
         Option(
-            "--change-index", help="Also where the settings name another index than the ledger has: that is emptied."
+            "--change-index",
+            help="Also where the settings name another index than the ledger has; the old one is emptied.",
         ),
     ] = False,
 ) -> None:
-    """Say what the ledger lacks to have the schema of this release, and bring it up to date with `--apply`.
+    """Show what the ledger lacks of the schema of this release, and migrate it with `--apply`.
 
-    For an account that may change tables; those of services and workers need not, with $REMEGRAPH_MIGRATE=never.
+    For an account that may change tables; services and workers need none with $REMEGRAPH_MIGRATE=never.
     """
     settings = Settings.from_env()
     settings = settings if session.home is None else settings.evolve(home=session.home)
@@ -107,7 +108,7 @@ def verify(session: Session, *, heads: Heads = None) -> None:
 
 @of_home(admin)
 def rebuild(session: Session) -> None:
-    """Make the vector index again from the ledger. Nothing is embedded again."""
+    """Rebuild the vector index from the ledger. Nothing is embedded again."""
     count = session.kit().admin.rebuild(progress=session.bars())
     session.show({"vectors": count}, f"The index holds {count} vectors again.")
 
@@ -165,8 +166,8 @@ def erase(
         whom = _whom(scope, all_users=all_users) if person or all_users else scope
         memories = [session.memory_id(scope, each) for each in memory or ()]
         found = (eraser.erase(whom, thread=thread, message_ids=message or (), memory_ids=memories, full=full),)
-    told, views = _receipts(found, "Nothing is unfinished.")
-    session.show(told, *views)
+    shown, views = _receipts(found, "Nothing is unfinished.")
+    session.show(shown, *views)
     if not all(each.complete and (each.rewritten or not full) for each in found):
         raise typer.Exit(1)
 
@@ -180,13 +181,13 @@ def receipts(
 ) -> None:
     """Show the receipts of erasures again, the newest first: the ledger keeps them, without a name."""
     found = session.kit().admin.receipts(receipt)
-    told, views = _receipts(found, "Nothing was erased.")
-    session.show(told, *views)
+    shown, views = _receipts(found, "Nothing was erased.")
+    session.show(shown, *views)
 
 
 def _receipts(found: Sequence[models.Erasure], none: str) -> tuple[object, Views]:
-    told = [each.model_dump(mode="json") | {"complete": each.complete, "rewritten": each.rewritten} for each in found]
-    return told, tuple(part for each in found for part in _receipt(each)) or nothing(none)
+    shown = [each.model_dump(mode="json") | {"complete": each.complete, "rewritten": each.rewritten} for each in found]
+    return shown, tuple(part for each in found for part in _receipt(each)) or nothing(none)
 
 
 _HELD = (">threads", ">messages", ">memories", ">bytes")
@@ -245,7 +246,7 @@ def usage(
     ] = None,
     timezone: Timezone = None,
 ) -> None:
-    """Say what each user of a tenant has used: messages, bytes, calls and tokens of models, and what limits refused."""
+    """Show what each user of a tenant has used: messages, bytes, calls and tokens of models, and what limits refused."""
     kit = session.kit()
     begin = read_time(since, read_zone(timezone)) or kit.context.clock() - timedelta(days=30)
     found = kit.admin.usage(tenant, since=begin)
@@ -269,7 +270,7 @@ def usage(
 def export(
     session: Session,
     scope: Scope,
-    file: Annotated[Path, Argument(help="The file to write; it must not be there yet.", show_default=False)],
+    file: Annotated[Path, Argument(help="The file to write; it must not exist yet.", show_default=False)],
     *,
     all_users: AllUsers = False,
 ) -> None:
@@ -286,17 +287,18 @@ def audit(
     *,
     export: Annotated[
         Path | None,
-        Option("--export", help="Write it as JSON lines to this file, which must not be there yet.", metavar="FILE"),
+        Option("--export", help="Write it as JSON lines to this file, which must not exist yet.", metavar="FILE"),
     ] = None,
     check: Annotated[
-        Path | None, Option("--check", help="Say whether an exported file is whole instead.", metavar="FILE")
+        Path | None,
+        Option("--check", help="Only check whether an exported file is complete and unchanged.", metavar="FILE"),
     ] = None,
     heads: Heads = None,
     since: Annotated[str | None, Option("--since", help="From this time on, e.g. 2026-03-01T00:00Z.")] = None,
     until: Annotated[str | None, Option("--until", help="To this time.")] = None,
     timezone: Timezone = None,
 ) -> None:
-    """Tell who changed what, when and why; no word of any memory is shown. Exit code 1 where a checked file is not whole."""
+    """Show who changed what, when and why, without any word of a memory. Exit code 1 where a checked file is not whole."""
     zone = read_zone(timezone)
     times = {"since": read_time(since, zone), "until": read_time(until, zone)}
     journal = session.kit().governance
@@ -335,7 +337,7 @@ _Folder = Annotated[Path, Argument(help="The folder of the backup.", show_defaul
 
 @of_home(backup)
 def make(session: Session, folder: _Folder) -> None:
-    """Copy the ledger, the attachments and the journal's key to a new folder, as of now; nothing has to wait meanwhile."""
+    """Copy the ledger, the attachments and the journal's key to a new folder, as of now. Others can write meanwhile."""
     taken = session.kit().admin.backup(folder, progress=session.bars())
     session.show(taken, *_backup(taken))
 
@@ -349,7 +351,7 @@ def check(session: Session, folder: _Folder) -> None:
 
 @of_home(backup)
 def restore(session: Session, folder: _Folder) -> None:
-    """Bring a backup back as a home, which must be missing or empty. Its index is made the next time it is opened."""
+    """Restore a backup as a home, which must be missing or empty. Its index is built the next time it is opened."""
     found = restore_backup(folder, session.home or Settings.from_env().home, progress=session.bars())
     session.show(found, *_backup(found), "Now run `remegraph admin rebuild`, then `remegraph admin verify`.")
 
@@ -365,7 +367,7 @@ def make_key(
     session: Session,
     *,
     show: Annotated[
-        bool, Option("--print", help="Print it and keep it nowhere, for a store of secrets or $REMEGRAPH_JOURNAL_KEY.")
+        bool, Option("--print", help="Print it and store it nowhere, for a secret store or $REMEGRAPH_JOURNAL_KEY.")
     ] = False,
 ) -> None:
     """Make the first key of a home, or the next one. The next one seals nothing yet: see `rotate`."""
@@ -381,7 +383,7 @@ def make_key(
             "Make one with --print, and set it there.",
         )
     then = (
-        "Processes with this home read it by themselves; give it to all others, then: remegraph admin key rotate."
+        "Processes with this home read it automatically; give it to all others, then: remegraph admin key rotate."
         if keys_in(folder)
         else "Give the same to all processes that share the ledger."
     )
@@ -394,7 +396,7 @@ def rotate(
     session: Session,
     *,
     despite: Annotated[
-        bool, Option("--despite", help="Seal what does not fit, too. The journal keeps that it was so.")
+        bool, Option("--despite", help="Seal what does not fit, too. The journal records this.")
     ] = False,
     reason: Reason = "",
 ) -> None:
@@ -417,17 +419,17 @@ def _diagnosis(found: models.Diagnosis) -> Views:
         return (Text("Healthy: nothing is wrong.", style="green"), looked)
     rows: list[tuple[RenderableType, ...]] = []
     for each in found.findings:
-        state = Text("mended", style="green") if each.done else Text(each.severity, style=_SEVERITY[each.severity])
+        state = Text("repaired", style="green") if each.done else Text(each.severity, style=_SEVERITY[each.severity])
         cure = f"{each.done[0].upper()}{each.done[1:]}." if each.done else each.cure
         rows += [(state, Text(each.check), Text(plain(each.what))), ("", "", Text(plain(cure), style="dim"))]
     left = sum(each.fixable and not each.done for each in found.findings)
-    return (grid(rows), looked, *lines([f"`remegraph doctor --fix` mends {left} of them."] if left else [], ""))
+    return (grid(rows), looked, *lines([f"`remegraph doctor --fix` repairs {left} of them."] if left else [], ""))
 
 
 def _migration(found: models.Migration) -> Views:
     """Show what a ledger lacks, or lacked."""
     if not found.steps:
-        return lines([f"The ledger has schema {found.found}: nothing is to be done."], "green")
+        return lines([f"The ledger has schema {found.found}: nothing to do."], "green")
     has = "no tables yet" if found.found is None else f"schema {found.found}"
     if found.found is None:
         how = "Its tables will be made; there is nothing to stop."
@@ -469,9 +471,9 @@ def verification(found: models.Verification) -> Views:
     waiting = {each.record_id for each in found.differences if each.where == "dirty set"}
     if all(each.record_id in waiting for each in found.differences):  # the records themselves, and their vectors
         wait = f"Waiting for the index, and found by SQL until then: {counted(len(waiting), 'record')}."
-        return (*lines([f"{wait} Run `remegraph doctor --fix`, or go on."]), read)
+        return (*lines([f"{wait} Run `remegraph doctor --fix`, or continue."]), read)
     total = counted(len(found.differences), "difference")
-    cure = "`remegraph doctor` says what to do of each; `remegraph admin rebuild` makes the index again."
+    cure = "`remegraph doctor` says what to do of each; `remegraph admin rebuild` rebuilds the index."
     return (
         Text(f"{total}. {cure}", style="red"),
         read,
@@ -484,11 +486,11 @@ def verification(found: models.Verification) -> Views:
 
 
 def _receipt(receipt: models.Erasure) -> Views:
-    """Show what went, what is left, and what is not covered."""
+    """Show what was removed, what is left, and what is not covered."""
     number = Text(f"Receipt {receipt.erasure_id}, of {minute(receipt.asked_at)}", style="dim")
     if receipt.stage != "done":
-        return Text("Not done: `remegraph admin erase --resume` goes on with it.", style="yellow"), number
-    kept = f"{counted(receipt.rederived, 'memory', 'memories')} made again from other words."
+        return Text("Not done: `remegraph admin erase --resume` continues it.", style="yellow"), number
+    kept = f"{counted(receipt.rederived, 'memory', 'memories')} rebuilt from other words."
     return (
         Text(f"Erased; {receipt.left} left.", style="green" if receipt.complete else "red"),
         *table(
@@ -528,6 +530,6 @@ def export_check(name: str, wrong: Sequence[models.Mismatch]) -> Views:
     if not wrong:
         return lines([f"{name} is whole."], "green")
     return (
-        *lines([f"{name} is not what was exported."], "red"),
+        *lines([f"{name} is not as it was exported."], "red"),
         *table(wrong, ("!line", "problem"), lambda each: (each.record_id, each.problem)),
     )

@@ -1,4 +1,4 @@
-"""The commands as one program: in the order in which `--help` shows them, with the options that hold for all.
+"""All commands as one program, in the order in which `--help` shows them, with the options that all share.
 
 A command is imported when it is used: help, completion and a wrong command wait for none of them.
 """
@@ -26,7 +26,7 @@ class _Command(NamedTuple):
     place: str
     """Its module, and its name there."""
     about: str
-    """The first paragraph of a command's help, which its docstring has, too; the help of a group, which has no other."""
+    """The first paragraph of a command's help, the same as in its docstring; for a group, its whole help."""
 
 
 _MAKE = "Record and summarise"
@@ -69,12 +69,12 @@ _COMMANDS: Mapping[str, _Command] = {
     "memory": _Command(
         _USE,
         "remegraph.cli.lifecycle:memory",
-        "Memories: what is there, how each came about, what fades, and what to do with it.",
+        "Memories: list, explain and compare them, see what fades, and change them.",
     ),
     "rule": _Command(
         _USE,
         "remegraph.cli.recall:rule",
-        "Rules: what an agent is given whatever is said, and what it is given for certain words.",
+        "Rules: what an agent is given in every conversation, and what it is given for certain words.",
     ),
     "inspect": _Command(
         _USE,
@@ -108,12 +108,12 @@ _COMMANDS: Mapping[str, _Command] = {
     "doctor": _Command(
         _KEEP,
         "remegraph.cli.admin:doctor",
-        "Find whatever is wrong with a home, say how bad it is, and what to do. Exit code 1 where anything is wrong.",
+        "Find what is wrong with a home, how bad it is, and what to do. Exit code 1 where anything is wrong.",
     ),
     "migrate": _Command(
         _KEEP,
         "remegraph.cli.admin:migrate",
-        "Say what the ledger lacks to have the schema of this release, and bring it up to date with `--apply`.",
+        "Show what the ledger lacks of the schema of this release, and migrate it with `--apply`.",
     ),
     "backup": _Command(_KEEP, "remegraph.cli.admin:backup", "Copies of a home on SQLite, taken while it is used."),
     "admin": _Command(
@@ -149,7 +149,7 @@ def _imported(name: str) -> Any:
 
 
 class _Program(TyperGroup):
-    """Commands of which the help knows the names and what they are about; one that is used is imported."""
+    """Commands that the help lists by name and summary; a command is imported when it is used."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the command that the arguments name, imported."""
@@ -196,8 +196,8 @@ def remegraph(
 
     Start with `remegraph demo`, or put a conversation in: `remegraph ingest chat.json`, then `remegraph recall "..."`.
 
-    **Exit codes:** 0 all is well; 1 an error, told in one line with its cure, or what `verify` or `doctor` found;
-    2 wrong use; 130 stopped by Ctrl-C: the same command goes on where it stopped.
+    **Exit codes:** 0 all is well; 1 an error, in one line with its cure, or what `verify` or `doctor` found;
+    2 wrong use; 130 stopped by Ctrl-C: the same command continues where it stopped.
     """
     given: dict[str, object] = ({"home": str(home)} if home else {}) | ({"as_json": True} if as_json else {})
     name = str(context.invoked_subcommand)

@@ -1,4 +1,4 @@
-"""Common ground of all commands: an open kit, output as text or JSON, errors in one line, and how records look on a terminal."""
+"""What all commands share: an open kit, output as text or JSON, errors in one line, and how records look on a terminal."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ STYLES = {
 
 
 def plain(value: str) -> str:
-    """Return text that a terminal shows as it is and never obeys.
+    """Return text that a terminal shows as it is and never interprets.
 
     U+FFFD replaces control characters and lone surrogates, and what reverses the order of letters: a text that
     waits for approval would be read otherwise than it is. Marks that honest Arabic and Hebrew have stay.

@@ -39,14 +39,14 @@ _ELSEWHERE = (
     "REMEGRAPH_QUEUE",
     "REMEGRAPH_SETTINGS",
 )
-"""Settings that other commands heed and the demo does not: where one is set, the next commands must go without it, too."""
+"""Settings that the demo ignores and other commands do not: where one is set, the commands that follow must unset it."""
 
 
 def demo(
     *,
     home: Annotated[
         Path | None,
-        Option("--home", help="Keep the memory in this folder. Unless given it is thrown away."),
+        Option("--home", help="Keep the memory in this folder; otherwise it is deleted."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -106,7 +106,7 @@ class _Show:
         )
 
     def traced(self) -> tuple[Person, Memory]:
-        """Return the memory to trace: the newest that a person said of themselves and that took another's place."""
+        """Return the memory to trace: the newest that a person said of themselves and that replaced another."""
         found = ((person, memory) for person in PEOPLE for memory in self.memories[person])
         own = [(person, memory) for person, memory in found if memory.live and memory.topic.type == "personal"]
         return max(own, key=lambda found: (bool(found[1].supersedes), found[1].said_at))

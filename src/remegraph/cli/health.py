@@ -44,8 +44,8 @@ def health(
         found = probes.health(settings)
         late = overdue is not None and found.queue.overdue_seconds > overdue
         well = found.healthy and not late
-        told = {**found.model_dump(mode="json", exclude={"unrecorded"}), "healthy": well, "degraded": found.degraded}
-        session.show(told, *_health(found, late=late))
+        shown = {**found.model_dump(mode="json", exclude={"unrecorded"}), "healthy": well, "degraded": found.degraded}
+        session.show(shown, *_health(found, late=late))
     if not well:
         raise typer.Exit(1)
 

@@ -1,4 +1,4 @@
-"""Commands that take in conversations, and memories of other systems."""
+"""Commands that import conversations, and memories of other systems."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def mem0(
     timezone: Timezone = None,
     skip_invalid: _Skip = False,
 ) -> None:
-    """Take in memories of mem0. The same export again changes nothing."""
+    """Import memories of mem0. The same export again changes nothing."""
     done = session.kit(create=True).imports.mem0(
         file,
         scope=_whose(user, agent, project, tenant),
@@ -194,7 +194,7 @@ def langmem(
     timezone: Timezone = None,
     skip_invalid: _Skip = False,
 ) -> None:
-    """Take in the items of a LangGraph store that LangMem filled. The same items again change nothing."""
+    """Import the items of a LangGraph store that LangMem filled. The same items again change nothing."""
     done = session.kit(create=True).imports.langmem(
         file,
         scope=_whose(user, agent, project, tenant),

@@ -123,10 +123,10 @@ def archaeology(
     memory_id: MemoryId,
     *,
     known_at: Annotated[str | None, Option("--known-at", help="As it was recorded by this time.")] = None,
-    true_at: Annotated[str | None, Option("--true-at", help="Say what of it was true at this time.")] = None,
+    true_at: Annotated[str | None, Option("--true-at", help="Show what of it was true at this time.")] = None,
     timezone: Timezone = None,
 ) -> None:
-    """Dig out the chain of a memory: what it replaced and what replaced it, with versions, times, actors, reasons, words."""
+    """Show the chain of a memory: what it replaced and what replaced it, with versions, times, actors, reasons, words."""
     zone = read_zone(timezone)
     times = {"known_at": read_time(known_at, zone), "true_at": read_time(true_at, zone)}
     found = session.kit().governance.archaeology(session.memory_id(scope, memory_id), scope=scope, **times)
@@ -141,7 +141,7 @@ def archaeology(
 
 @of_scope(memory)
 def diff(session: Session, scope: Scope, memory_id: MemoryId, a: _Number, b: _Number) -> None:
-    """Say what differs between two versions of a memory, field by field and word by word."""
+    """Show what differs between two versions of a memory, field by field and word by word."""
     found = session.kit().governance.diff(session.memory_id(scope, memory_id), a, b, scope=scope)
     if not found.fields:
         session.show(found, *nothing(f"Versions {a} and {b} say the same."))
@@ -162,7 +162,7 @@ def forecast(
     *,
     days: Annotated[float, Option("--days", min=0, help="How many days ahead.")] = 30,
 ) -> None:
-    """List what will be forgotten soon unless it is asked for before. Nothing is changed."""
+    """List what will be forgotten soon unless it is recalled before. Nothing is changed."""
     found = session.kit().retention.forecast(days, scope=scope)
 
     def row(each: models.Fading) -> tuple[str, ...]:
@@ -199,10 +199,10 @@ def restore(
     memory_id: MemoryId,
     *,
     version: Annotated[
-        int | None, Option("--version", min=1, help="Let this version hold again, as a new one.", metavar="N")
+        int | None, Option("--version", min=1, help="Make this version valid again, as a new one.", metavar="N")
     ] = None,
 ) -> None:
-    """Bring an archived memory back, or an old version of any: what replaced it since is replaced in turn."""
+    """Restore an archived memory, or an old version of any: what replaced it since is replaced in turn."""
     kit, whole = session.kit(), session.memory_id(scope, memory_id)
     found = kit.restore(whole, scope=scope, version=version)
     session.show(found, *memory_list([found]))
@@ -321,7 +321,7 @@ def conflicts(
     scope: Scope,
     *,
     state: Annotated[ConflictState, Option("--state", help="open: to be decided; resolved: decided.")] = "open",
-    every: Annotated[bool, Option("--all", help="Also pairs of which one says all that the other says.")] = False,
+    every: Annotated[bool, Option("--all", help="Also pairs where one says all that the other says.")] = False,
 ) -> None:
     """List memories that contradict each other, side by side."""
     kinds: Sequence[ConflictKind] = _ALL if every else ["contradiction"]
@@ -379,7 +379,7 @@ def waiting(session: Session, scope: Scope) -> None:
 
 @of_scope(review)
 def approve(session: Session, scope: Scope, memory_id: MemoryId, *, by: By = "", note: Note = "") -> None:
-    """Let a memory hold. It is believed no more than before, and its links stay disarmed."""
+    """Approve a memory. It is trusted no more than before, and its links stay disarmed."""
     name = session.memory_id(scope, memory_id)
     found = session.kit().knowledge.decide(name, approve=True, scope=scope, by=by or scope.user, note=note)
     session.show(found, *memory_list([found]))
@@ -398,7 +398,7 @@ _MessageId = Annotated[str, Argument(help="The message that asks: its id, or the
 
 @of_scope(review)
 def requests(session: Session, scope: Scope) -> None:
-    """List the requests to forget, said in talk, that wait for a decision, with the words that are withheld for them."""
+    """List the requests to forget, made in conversation, that wait for a decision, with the words that are withheld for them."""
 
     def row(each: ForgetRequest) -> tuple[object, ...]:
         name = each.message.message_id

@@ -40,7 +40,7 @@ MemoryId = Annotated[
 By = Annotated[str, Option("--by", help="Who decides; the user unless given.", show_default=False)]
 Note = Annotated[str, Option("--note", help="Why, for the journal.", show_default=False)]
 Reason = Annotated[str, Option("--reason", help="Why, for the journal.", show_default=False)]
-DryRun = Annotated[bool, Option("--dry-run", help="Only say what would be done.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Only show what would be done.")]
 Topic = Annotated[str | None, Option("--topic", help="Only this topic, as type:name.")]
 Timezone = Annotated[str | None, Option("--timezone", "-z", help="Zone of times that name none, e.g. Asia/Shanghai.")]
 Since = Annotated[

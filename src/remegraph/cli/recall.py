@@ -61,7 +61,7 @@ _Status = Annotated[models.Status | None, Option("--status", help="Only this sta
 _Workspace = Annotated[
     Path | None,
     Option(
-        "--workspace", "-w", help="Working directory: tells the languages, and the project where none is given."
+        "--workspace", "-w", help="Working directory: gives the languages, and the project where none is named."
     ),
 ]  # fmt: skip
 _Context = Annotated[bool, Option("--context", help="Print the text for a prompt instead of a table.")]
@@ -142,7 +142,7 @@ def topics(
     session: Session,
     scope: Scope,
     *,
-    graph: Annotated[bool, Option("--graph", help="Draw them around the agent, with what ties them.")] = False,
+    graph: Annotated[bool, Option("--graph", help="Draw them around the agent, with their links.")] = False,
 ) -> None:
     """List the topics of memories."""
     if graph:
@@ -172,9 +172,9 @@ def messages(
     since: Since = None,
     until: Until = None,
     timezone: Timezone = None,
-    limit: Annotated[int, Option("--limit", min=1, help="At most so many.")] = 50,
+    limit: Annotated[int, Option("--limit", min=1, help="At most this many.")] = 50,
 ) -> None:
-    """Read the raw messages, to the letter."""
+    """Read the raw messages, word for word."""
     zone = read_zone(timezone)
     start, end, kit = read_time(since, zone), read_time(until, zone), session.kit()
     found = (
@@ -201,7 +201,7 @@ def skills(session: Session, scope: Scope) -> None:
 
 @of_scope(rule, "list")
 def rules(session: Session, scope: Scope, *, workspace: _Workspace = None) -> None:
-    """List the rules that an agent is given whatever is said: core rules, then what applies to the project or language."""
+    """List the rules that an agent is given in every conversation: core rules, then what applies to the project or language."""
     found = session.kit().rules.list(scope=scope, workspace=workspace)
     session.show(found, *(_injected(found) or nothing("No rules hold here.")))
 
@@ -214,7 +214,7 @@ def inject(
     *,
     turn: Annotated[int, Option("--turn", min=0, help="Which of their messages it is.")] = 1,
     budget: Annotated[int | None, Option("--budget", min=1, help="Tokens of the context.", show_default="2000")] = None,
-    always: Annotated[bool, Option("--always", help="Look up what bears on it, whatever it says.")] = False,
+    always: Annotated[bool, Option("--always", help="Always look up what is relevant to it.")] = False,
     workspace: _Workspace = None,
     context: _Context = False,
 ) -> None:
@@ -233,7 +233,7 @@ def inject(
 
 @of_scope(rule)
 def promote(session: Session, scope: Scope, memory_id: MemoryId, *, reason: Reason) -> None:
-    """Let a memory of a project hold in all projects."""
+    """Make a memory of one project valid in all projects."""
     found = session.kit().rules.promote(session.memory_id(scope, memory_id), scope=scope, reason=reason)
     session.show(found, *memory_list([found]))
 

@@ -80,7 +80,7 @@ def mcp(
         Option(
             "--tokens",
             help='JSON file that names the user of each token: {"TOKEN": {"user": "ann"}}. Unless given, one token '
-            f"stands for the user named here: ${_TOKEN}, else a new one, which is printed.",
+            f"acts for the user named here: ${_TOKEN}, else a new one, which is printed.",
             metavar="FILE",
         ),
     ] = None,
@@ -126,7 +126,7 @@ def _serve_http(
 
 
 def _tokens(session: Session, scope: Scope, file: Path | None) -> protocol.Tokens:
-    """Return who may come in: as a file says, else one token for the user of the options, which is printed if it is new."""
+    """Return the allowed tokens: those of a file, else one token for the user of the options, which is printed if it is new."""
     if file is not None:
         return protocol.Tokens.of_file(file)
     token = os.environ.get(_TOKEN) or secrets.token_hex(32)

@@ -42,7 +42,7 @@ _ProposalId = Annotated[
 
 @of_scope(share)
 def grants(session: Session, scope: Scope) -> None:
-    """List what an agent (--agent) lets others read, and what it may read; those that are over, too."""
+    """List what an agent (--agent) lets others read, and what it may read; expired ones, too."""
     found = session.kit().sharing.grants(scope=scope)
     session.show(found, *_grants(found))
 
@@ -83,7 +83,7 @@ def revoke(
     reason: Reason,
     by: By = "",
 ) -> None:
-    """Take back what an agent (--agent) granted: it opens nothing any more."""
+    """Revoke a grant of an agent (--agent)."""
     found = session.kit().sharing.revoke(grant_id, scope=scope, reason=reason, actor=by or scope.user)
     session.show(found, *_grants([found]))
 
@@ -122,7 +122,7 @@ def propose(
     *,
     reason: Reason,
     replaces: Annotated[
-        str, Option("--replaces", help="Id of the shared memory that it shall replace.", show_default=False)
+        str, Option("--replaces", help="Id of the shared memory that it replaces.", show_default=False)
     ] = "",
     expected_version: Annotated[
         int | None, Option("--expected-version", min=1, help="The version of that memory that was read.")
@@ -179,7 +179,7 @@ def withdraw(session: Session, scope: Scope, proposal_id: _ProposalId, *, reason
 
 
 def _proposals(found: Sequence[Proposal]) -> Views:
-    """Show proposals, each with its state, the agents that support it, and what was said last."""
+    """Show proposals, each with its state, the agents that support it, and the latest comment."""
 
     def row(each: Proposal) -> tuple[object, ...]:
         last = each.endorsements[-1]
@@ -196,9 +196,7 @@ def _proposals(found: Sequence[Proposal]) -> Views:
 _File = Annotated[Path, Argument(help="The pack, or a JSON document of one.", show_default=False)]
 _Trust = Annotated[
     float | None,
-    Option(
-        "--trust", min=0, max=1, help="How far it is believed; 1 for what is yours. Unless given: as its signer is."
-    ),
+    Option("--trust", min=0, max=1, help="How far it is trusted; 1 for your own. Unless given: as its signer."),
 ]
 _Signed = Annotated[
     bool, Option("--require-signature", help="Refuse it unless a trusted key has signed it.", show_default=False)
@@ -222,7 +220,7 @@ def build(
         bool, Option("--desensitize", help="Take personal data, secrets and names out of a preset.")
     ] = False,
     key: Annotated[Path | None, Option("--key", help="File of the private key that signs it.")] = None,
-    force: Annotated[bool, Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write memories to a pack."""
     done = session.kit().packs.build(
@@ -252,21 +250,21 @@ def build(
 
 @of_home(pack)
 def inspect(session: Session, file: _File) -> None:
-    """Say what a pack holds, once its size and checksums are in order."""
+    """Show what a pack holds, once its size and checksums are in order."""
     found = session.kit().packs.inspect(file)
     session.show(found, *_info(found))
 
 
 @of_home(pack)
 def verify(session: Session, file: _File, *, require_signature: _Signed = False) -> None:
-    """Check a pack whole: size, checksums, signature, every record."""
+    """Check all of a pack: size, checksums, signature, every record."""
     found = session.kit().packs.verify(file, require_signature=require_signature or None)
-    session.show(found, *_info(found), "Every record holds.")
+    session.show(found, *_info(found), "Every record is valid.")
 
 
 @of_scope(pack)
 def diff(session: Session, scope: Scope, file: _File, *, trust: _Trust = None) -> None:
-    """Say what installing a pack would do. Nothing is changed."""
+    """Show what installing a pack would do. Nothing is changed."""
     found = session.kit().packs.diff(file, scope=scope, trust=trust)
     parts = [
         ("new", found.new),
@@ -275,7 +273,7 @@ def diff(session: Session, scope: Scope, file: _File, *, trust: _Trust = None) -
         ("waiting for approval", found.quarantined),
         ("refused", found.refused),
     ]
-    believed = Text(f"Believed {found.trust:g} of 1.", style="dim")
+    believed = Text(f"Trusted {found.trust:g} of 1.", style="dim")
     session.show(found, *_info(found.pack), believed, *table(parts, ("what", ">how many", "which"), _row))
 
 
@@ -297,7 +295,7 @@ def install(
         Option("--activate", help="Id or tag of items to keep ready; 'manifest': as the pack says."),
     ] = None,
 ) -> None:
-    """Take a pack in: all of it, or nothing. The same pack again changes nothing."""
+    """Install a pack: all of it, or nothing. The same pack again changes nothing."""
     done = session.kit(create=True).packs.install(
         file,
         scope=scope,
@@ -312,7 +310,7 @@ def install(
     outcomes = sorted(Counter(item.outcome for item in done.items).items())
     session.show(
         done,
-        Text(f"{counted(len(done.memory_ids), 'memory', 'memories')} taken in.", style="green"),
+        Text(f"{counted(len(done.memory_ids), 'memory', 'memories')} installed.", style="green"),
         *lines([", ".join(f"{count} {name}" for name, count in outcomes)] if outcomes else [], "dim"),
         *lines(f"Not up to date: {each}" for each in done.degraded),
     )
@@ -339,13 +337,13 @@ def trust(
     name: Annotated[str, Argument(help="Whose key it is.", show_default=False)],
     public: Annotated[str, Argument(help="The public key, as `keygen` printed it.", show_default=False)],
 ) -> None:
-    """Believe a key: what it signs is of its owner. How far that one is believed, the settings say."""
+    """Trust a key: what it signs is from its owner. The settings say how far that owner is trusted."""
     _show_key(session, session.kit(create=True).packs.trust_key(name, public))
 
 
 @of_home(pack, "revoke")
 def revoke_key(session: Session, key_id: Annotated[str, Argument(help="The key.", show_default=False)]) -> None:
-    """Believe a key no more, for good."""
+    """Revoke a key for good: it is no longer trusted."""
     _show_key(session, session.kit().packs.revoke_key(key_id))
 
 

@@ -1,4 +1,4 @@
-"""Commands for the work that makes memories of messages: do it, look at it, try again what failed."""
+"""Commands for the work that makes memories of messages: do it, list it, retry what failed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def summarize(
     session: Session,
     scope: Scope,
     *,
-    close: Annotated[bool, Option("--close", help="Also what may still go on: the open end of each thread.")] = False,
+    close: Annotated[
+        bool, Option("--close", help="Also what may still continue: the open end of each thread.")
+    ] = False,
     model: Model = None,
 ) -> None:
     """Make memories of what was recorded since the last time."""
@@ -75,8 +77,8 @@ def worker(
     """Do the work that waits, of every user, as it comes, until SIGTERM or Ctrl-C.
 
     Start as many as you like, on any machine, with the same $REMEGRAPH_LEDGER_URL, $REMEGRAPH_CHROMA_URL and settings:
-    what was made with others is left, told in the log and counted. Told to stop, it finishes the blocks at hand, gives
-    its jobs back, and exits with 0; told three times, it ends at once. Killed, it loses nothing: another worker takes
+    jobs made with other settings are left, logged and counted. On the first signal it finishes the current blocks, gives
+    its jobs back, and exits with 0; on the third it ends immediately. Killed, it loses nothing: another worker takes
     over, on the same Linux machine within seconds, elsewhere once the lease of its jobs has run out.
     """
     session.enter(logged())
@@ -101,14 +103,14 @@ def waiting(session: Session, scope: Scope) -> None:
 def jobs(
     session: Session,
     *,
-    revive: Annotated[bool, Option("--revive", help="Take up again what gave up.")] = False,
-    adopt: Annotated[bool, Option("--adopt", help="Let what was made with other settings be done with these.")] = False,
+    revive: Annotated[bool, Option("--revive", help="Retry the jobs that gave up.")] = False,
+    adopt: Annotated[bool, Option("--adopt", help="Have jobs made with other settings done with these.")] = False,
 ) -> None:
-    """List the work in the background that is not done, of every user, and why it failed."""
+    """List the background work of every user that is not done, and why it failed."""
     admin = session.kit().admin
     revived, adopted = admin.requeue() if revive else 0, admin.requeue("foreign") if adopt else 0
     found = admin.jobs()
-    head = [f"{counted(revived + adopted, 'job')} taken up again."] if revived + adopted else []
+    head = [f"{counted(revived + adopted, 'job')} queued again."] if revived + adopted else []
 
     def row(each: BackgroundJob) -> tuple[object, ...]:
         state, due = "other settings" if each.foreign else each.state, each.due_at
@@ -139,9 +141,9 @@ def release(
         Argument(help="The machine, or machine/process, as `remegraph work jobs` shows it.", show_default=False),
     ],
 ) -> None:
-    """Give the jobs of a worker that is dead to others at once. Unless this is done, they wait until its lease is over."""
+    """Give the jobs of a dead worker to others now. Otherwise they wait until its lease is over."""
     released = session.kit().admin.release(worker)
-    unknown = [] if released else [f"No job is with {plain(worker)}: `remegraph work jobs` shows the workers."]
+    unknown = [] if released else [f"No job is held by {plain(worker)}: `remegraph work jobs` shows the workers."]
     session.show({"released": released}, f"{counted(released, 'job')} released.", *lines(unknown, "yellow"))
     if not released:
         raise typer.Exit(1)
@@ -159,14 +161,14 @@ def drain(session: Session, *, model: Model = None) -> None:
 
 @of_scope(app)
 def retry(session: Session, scope: Scope, *, model: Model = None) -> None:
-    """Try failed work again, of this user with this agent; `remegraph work list` shows it."""
+    """Retry failed work of this user with this agent; `remegraph work list` shows it."""
     kit = session.kit(model)
     done = kit.work.retry(scope=scope, progress=session.bars())
     elsewhere = int(kit.admin.stats()["blocks_failed"]) if not done.work else 0
     session.show(
         done,
         *(_summary(done) if done.work or done.blocks else nothing("Nothing failed here.")),
-        *lines([f"{counted(elsewhere, 'block')} of others failed: `remegraph doctor` says whose."] * bool(elsewhere)),
+        *lines([f"{counted(elsewhere, 'block')} of others failed: `remegraph doctor` shows whose."] * bool(elsewhere)),
     )
     if any(each.state == "failed" for each in done.work):
         raise typer.Exit(1)
@@ -180,16 +182,18 @@ def reread(
     by: Annotated[
         str, Option("--by", help="Blocks that this model read, instead of those that were read without one.")
     ] = "extractive",
-    tokens: Annotated[int | None, Option("--tokens", min=1, help="Most tokens to spend; the next run goes on.")] = None,
+    tokens: Annotated[
+        int | None, Option("--tokens", min=1, help="Most tokens to spend; the next run continues.")
+    ] = None,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="Only say how many blocks wait, and about what they would cost.")
+        bool, Option("--dry-run", help="Only show how many blocks wait, and about what they would cost.")
     ] = False,
     model: Model = None,
 ) -> None:
     """Have the model read again what was read without one, the newest first.
 
-    What it makes of a block takes the place of what was made without it, unless a person stated or changed that, or other
-    blocks support it. It goes on where the last run stopped.
+    What it makes of a block replaces what was made without it, unless a person stated or changed that, or other
+    blocks support it. It continues where the last run stopped.
     """
     budget = None if tokens is None else Budget(max_tokens=tokens)
     kit = session.kit(model)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Reindexing", "Runner", "at_once", "serve", "until_signalled"]
 
 _GRACE = 0.5
-"""Seconds that a process which ends without `close` gives the blocks at hand."""
+"""Seconds that a process which ends without `close` gives its current blocks."""
 
 
 def at_once(settings: Settings) -> int:
@@ -47,12 +47,12 @@ def at_once(settings: Settings) -> int:
 class Runner:
     """Works off the queue as it fills, several jobs at once. Starts with the first `wake`.
 
-    One thread at a time looks for work. The one that finds a job leaves the look-out to the next thread, which is started if
-    all others are at work: so an idle kit asks the queue once, however many jobs it may do at once.
+    One thread at a time looks for work. A thread that finds a job leaves the looking to the next one, which is started if
+    all others are busy: so an idle kit asks the queue once, however many jobs it may do at once.
 
     Args:
         worker: Makes what does the jobs of one thread, and knows when the next is due.
-        clock: Tells how long a job must wait yet.
+        clock: Used to know how long a job must still wait.
         concurrency: How many jobs at once.
         poll: Least seconds between two looks at the queue, and after a failure until its thread takes another job.
         health: Told what fails.
@@ -80,7 +80,7 @@ class Runner:
         self._alive = alive
         self._lookout = threading.Lock()
         self._bell = threading.Event()
-        self._alone = threading.Lock()  # for whom all others stand aside
+        self._alone = threading.Lock()  # held by the one for whom all others pause
         self._change = threading.Condition()  # guards all that follows
         self._closed = False
         self._asides = 0
@@ -107,7 +107,7 @@ class Runner:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Pause it after the current blocks; it goes on afterwards."""
+        """Pause it after the current blocks; it continues afterwards."""
         with self._change:
             self._asides += 1
         try:
@@ -121,14 +121,14 @@ class Runner:
             self._bell.set()
 
     def stop(self) -> None:
-        """Have it end after the blocks at hand, and wait for nothing."""
+        """End it after the current blocks, without waiting."""
         with self._change:
             self._closed = True
             self._change.notify_all()
         self._bell.set()
 
     def close(self) -> None:
-        """Stop after the blocks at hand. What is not done waits in the queue. Stopping twice is fine."""
+        """Stop after the current blocks. What is not done waits in the queue. Stopping twice is fine."""
         self.stop()
         for thread, _ in self._threads:
             thread.join()
@@ -243,7 +243,7 @@ class Runner:
         return self._closed or self._asides > 0
 
     def _leave(self) -> None:
-        """Let the process end: what cannot be finished at once is left to the next one."""
+        """Let the process end: what cannot be finished immediately is left to the next one."""
         self.stop()
         end = time.monotonic() + _GRACE
         for thread, _ in self._threads:
@@ -260,11 +260,11 @@ _BREATH = timedelta(seconds=1)
 """Before a job is brought again that was given back, or that another process holds."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _ENOUGH = 3
-"""Signals that end the process at once."""
+"""Signals that end the process immediately."""
 
 
 def serve(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurrency: int, stop: Event) -> None:
-    """Work until `stop` is set; then finish the blocks at hand, and give the jobs back.
+    """Work until `stop` is set; then finish the current blocks, and give the jobs back.
 
     Args:
         parts: The parts of the kit.
@@ -298,7 +298,7 @@ def serve(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurren
 
 @contextmanager
 def until_signalled() -> Iterator[Event]:
-    """Give an event that SIGTERM or Ctrl-C sets; the third one ends the process at once. For the main thread.
+    """Give an event that SIGTERM or Ctrl-C sets; the third one ends the process immediately. For the main thread.
 
     A handler runs in the middle of whatever the main thread does, `Event.set` included, which cannot be entered twice. So
     ours does nothing: the interpreter writes the number of a signal into a pipe, and a thread reads it there.
@@ -312,7 +312,7 @@ def until_signalled() -> Iterator[Event]:
     try:
         yield stop
     finally:
-        for number, handler in before.items():  # who was told is ending: a late signal must not make a failure of that
+        for number, handler in before.items():  # it is ending already: a late signal must not make that a failure
             signal.signal(number, signal.SIG_IGN if heard.is_set() else handler)
         signal.set_wakeup_fd(pipe_before)
         os.close(writing)
@@ -332,7 +332,7 @@ def _hear(pipe: int, stop: Event, heard: Event) -> None:
 
 
 def _keep_index(parts: Parts, health: Health, stop: Event, misfit: list[SetupError]) -> None:
-    """Bring in what the index did not take when it was learned, as it may have been down; tell what is left to others.
+    """Index what the index did not take when it was learned, as it may have been down; report what is left to others.
 
     Where this release does not fit the schema any more, it says so in `misfit`, and has all end.
     """
@@ -388,15 +388,15 @@ def _listen(
     alive: Callable[[], object],
 ) -> None:
     """Let a courier bring the work; where it cannot, try again."""
-    policy, again, told = parts.settings.capture, False, False
+    policy, again, noted = parts.settings.capture, False, False
 
     def stopped() -> bool:
         alive()
         return stop.is_set()
 
     def listening() -> None:
-        nonlocal again, told
-        again = told = False
+        nonlocal again, noted
+        again = noted = False
         alive()
 
     def deliver(kind: str, job_id: int) -> datetime | None:
@@ -415,8 +415,8 @@ def _listen(
         try:
             courier.work(deliver, concurrency=concurrency, policy=policy, stop=stop, alive=listening)
         except RemegraphError as error:
-            if again and not told:  # the first failure may be what the jobs at hand have waited out
-                told = health.note("background", error)
+            if again and not noted:  # the first failure may be what the current jobs have waited out
+                noted = health.note("background", error)
             again = True
             stop.wait(policy.poll)
 
@@ -434,7 +434,7 @@ def _settle(worker: Worker, stop: Event, poll: float) -> None:
 
 
 class Reindexing:
-    """One run of `VectorProjection.reindex` in a thread; the next one goes on where it stopped."""
+    """One run of `VectorProjection.reindex` in a thread; the next one continues where it stopped."""
 
     def __init__(self, projection: VectorProjection, embedder: Embedder, health: Health) -> None:
         self._projection = projection
@@ -449,7 +449,7 @@ class Reindexing:
         self._thread.join()
 
     def close(self) -> None:
-        """Stop after the batch at hand. Stopping twice is fine."""
+        """Stop after the current batch. Stopping twice is fine."""
         self._closed = True
         self.wait()
 

@@ -39,7 +39,7 @@ _WARNING = (
 class Capture(Facade):
     """Writes conversations down, as the settings of the agent say.
 
-    Of attachments nothing is ever fetched: what came without bytes stays a reference.
+    Attachments are never fetched: what came without bytes stays a reference.
 
     Args:
         context: What the verbs of the kit share.
@@ -103,7 +103,7 @@ class Capture(Facade):
         view: View | None = None,
         record: bool = True,
     ) -> Captured:
-        """Record what a thread has new, after each turn; see `MemoryKit.capture`."""
+        """Record what is new in a thread, after each turn; see `MemoryKit.capture`."""
         home, memory = self._context.library(scope), self._settings.for_agent(scope.agent)
         check_text(thread=thread)
         intake = self._intake(strict=False)
@@ -245,14 +245,14 @@ class Capture(Facade):
             self._parts().retraction.hide(home.partition(), message_ids, reason=reason, actor=actor_of(home))
 
     def _show(self, home: Scope, current: Sequence[str], back: Sequence[str]) -> None:
-        """Show what the host came back to."""
+        """Show again what the host returned to."""
         reasons: Mapping[WithheldReason, Sequence[str]] = {"edited": current, "rewound": back, "removed": back}
         for reason, message_ids in reasons.items():
             if message_ids:
                 self._parts().retraction.show(home.partition(), message_ids, reasons=[reason], actor=actor_of(home))
 
     def _let_go(self, home: Scope, judge: Judge) -> None:
-        """Do with what the host removed as the settings say."""
+        """Treat what the host removed as the settings say."""
         if self._settings.capture.removed == "hide":
             self._withhold(home, judge.gone, "removed")
         elif self._settings.capture.removed == "erase" and (gone := (*judge.gone, *judge.left)):

@@ -162,7 +162,7 @@ class Parts:
         return at_home(scope, self.settings)
 
     def absorber(self, scope: Scope, *, dry_run: bool = False) -> Absorber:
-        """Return what takes offers in for a scope, each held against what is known; a dry run tells what it would do."""
+        """Return what takes offers in for a scope, each compared with what is known; a dry run reports what it would do."""
 
         def weighed(change: ChangeSet) -> tuple[ChangeSet, Receipt]:
             return self.disputes.weigh(change), Receipt(operation_id=change.operation_id, replayed=False)
@@ -260,7 +260,7 @@ def open_parts(
         thinkers: Turn blocks into memories.
         embedder: Makes vectors.
         index: A vector index instead of Chroma.
-        clock: Tells the time.
+        clock: Gives the time.
         new_id: Makes ids.
         require_index: Refuse where another process owns the embedded index, or a fork keeps this one from it.
         reindex: Accept another embedder than the recorded one; its vectors are made by `admin.reindex`.
@@ -350,14 +350,14 @@ def _keys(settings: Settings) -> KeyRing:
         if lacks_ledger(home) and IndexFolder(home / INDEX).used:
             raise _without_ledger(home)
     given = [settings.journal_key] if settings.journal_key else []
-    told = [key.encode() for key in (*given, *settings.former_journal_keys)]
+    secrets = [key.encode() for key in (*given, *settings.former_journal_keys)]
     shared = not url.startswith("sqlite")
     first = None if shared else lambda: add_key(home, first=True)
-    return KeyRing(told, first) if told else KeyRing(keys_in(home), first, lambda: keys_in(home))
+    return KeyRing(secrets, first) if secrets else KeyRing(keys_in(home), first, lambda: keys_in(home))
 
 
 def _redactor(settings: Settings) -> Redactor:
-    """Return what redacts, by the oldest key at hand: a new one before it changes no placeholder."""
+    """Return what redacts, by the oldest key given: a newer one changes no placeholder."""
     if not settings.redact:
         return UNREDACTED
     keys = _keys(settings).keys

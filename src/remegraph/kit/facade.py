@@ -34,8 +34,8 @@ __all__ = ["ALONE", "Context", "Facade", "settled", "stream", "twin"]
 _log = logging.getLogger(__name__)
 
 ALONE: RunnableConfig = {"configurable": {"__pregel_durability": "async"}}
-"""How graphs without a checkpointer run within those of a host that waits for each of its checkpoints: there LangGraph
-waits for one of ours, too, which there is not, and fails. The name is its own affair: tests say when it is another."""
+"""How graphs without a checkpointer run inside those of a host that waits for each of its checkpoints: there LangGraph
+also waits for one of ours, which does not exist, and fails. The name is private to it: tests show when it changes."""
 
 _PART = 500
 
@@ -68,7 +68,7 @@ def stream(verb: Callable[Concatenate[K, P], Iterator[T]]) -> Callable[Concatena
 
 
 def settled(write: Callable[[], T]) -> T:
-    """Do a write that carries its ids, and once more where its outcome is unknown: the second finds what the first did.
+    """Do a write that carries its ids, and repeat it where its outcome is unknown: the second finds what the first did.
 
     Args:
         write: Records, and does nothing where all is recorded.
@@ -86,7 +86,7 @@ def settled(write: Callable[[], T]) -> T:
 
 
 class Context:
-    """What the verbs of an open kit share: its parts, and what was noted or is in mind in this process.
+    """What the verbs of an open kit share: its parts, and what this process has noted or keeps in mind.
 
     Args:
         parts: Everything behind the kit.
@@ -140,7 +140,7 @@ class Context:
         return self._parts is not None and self._parts.archive.database.given_up
 
     def close(self) -> None:
-        """Stop the background work, write down what was noted, and give everything back. Closing twice is fine."""
+        """Stop the background work, write down what was noted, and release everything. Closing twice is fine."""
         if self.forked:
             self._parts = None
             return
@@ -168,7 +168,7 @@ class Context:
         return {**ALONE, "max_concurrency": self.settings.summary.max_concurrency}
 
     def follow(self) -> tuple[str, ...]:
-        """Let the vectors follow; return why they do not, if so: the ledger has it, the next sync brings them."""
+        """Bring the vectors up to date; return why they are not, if so: the ledger has the change, the next sync applies it."""
         try:
             self.parts().projection.follow()
         except WITHOUT_VECTORS as error:

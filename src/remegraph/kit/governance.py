@@ -1,4 +1,4 @@
-"""`kit.governance` and `kit.conflicts`: which version holds, who did what, what contradicts, and what an agent was shown."""
+"""`kit.governance` and `kit.conflicts`: which version is valid, who did what, what contradicts, and what an agent was shown."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class Governance(Facade):
         known_at: datetime | None = None,
         true_at: datetime | None = None,
     ) -> Archaeology:
-        """Dig out the chain that a memory is part of: what it replaced, and what replaced it, with all versions (G6).
+        """Return the chain that a memory is part of: what it replaced, and what replaced it, with all versions (G6).
 
         Args:
             memory_id: The memory.
             scope: Who asks.
             known_at: As it was recorded by this time; now unless given.
-            true_at: `held` tells what of it was true in the world at this time; what holds, unless given.
+            true_at: `held` has what of it was true in the world at this time; what is valid now, unless given.
 
         Raises:
             NotFoundError: The scope sees no such memory, or it was not known then.
@@ -126,7 +126,7 @@ class Governance(Facade):
     arequests = twin(requests)
 
     def decide(self, message_id: str, *, forget: bool, scope: Scope) -> ForgetDecision:
-        """Decide a request to forget: its words are forgotten, or it was none, and they are shown again.
+        """Decide a request to forget: its words are forgotten, or it was no request, and they are shown again.
 
         What it names is forgotten with them, as `forget` does it: memories and raw words that hold a value of it, or all of its
         words, two at least. What is firm stays.
@@ -137,7 +137,7 @@ class Governance(Facade):
             scope: Who decides.
 
         Returns:
-            What was forgotten, and whether anything was found beside the request itself.
+            What was forgotten, and whether anything was found besides the request itself.
 
         Raises:
             NotFoundError: No request of that message waits here.
@@ -158,7 +158,7 @@ class Governance(Facade):
     ) -> Iterator[AuditEntry | AuditHead]:
         """Yield the journal: who did what when and why, from which version to which; then the head of each partition.
 
-        No event holds a word of what is remembered. What is recorded while it is read may be left out.
+        No event holds a word of what is remembered. Events recorded during the read may be left out.
 
         Args:
             scope: Who asks.
@@ -180,20 +180,20 @@ class Governance(Facade):
         """Write what `audit` yields as JSON lines; return the heads. Keep these where no one can change them.
 
         Args:
-            path: The file; it must not be there yet.
+            path: The file; it must not exist yet.
             scope: Who asks.
             since: See `audit`.
             until: See `audit`.
 
         Raises:
-            FileFormatError: The file is there, or cannot be written.
+            FileFormatError: The file exists, or cannot be written.
         """
         return export(Path(path).expanduser(), self.audit(scope=scope, since=since, until=until))
 
     aexport_audit = twin(export_audit)
 
     def verify_export(self, path: File, heads: Sequence[AuditHead] | File = ()) -> tuple[Mismatch, ...]:
-        """Return what of an exported file was changed or left out since; nothing where it is whole.
+        """Return what was changed or left out of an exported file since; nothing where it is intact.
 
         Args:
             path: The file.
@@ -241,13 +241,13 @@ class Governance(Facade):
     def known_to(
         self, *, scope: Scope, thread: str | None = None, run_id: str | None = None, turn: int | None = None
     ) -> tuple[Known, ...]:
-        """Tell what an agent knew then: each time that it was shown memories, in the versions that it was shown.
+        """Return what an agent knew then: each time that it was shown memories, in the versions that it was shown.
 
         Args:
             scope: Who was talked with.
             thread: In this conversation.
             run_id: In this run.
-            turn: When a person had spoken so often.
+            turn: When a person had spoken this often.
 
         Raises:
             InputError: Neither a thread nor a run is named, or the turn is no number that can be kept.
@@ -264,10 +264,10 @@ class Governance(Facade):
     aknown_to = twin(known_to)
 
     def standing(self, contexts: Sequence[str], *, scope: Scope, task: str | None = None) -> tuple[str, ...]:
-        """Return contexts that were shown before as they may be shown again.
+        """Return contexts that were shown before, as they may be shown again.
 
-        Whatever was forgotten, withheld, edited, replaced or has ended since is left out, as is what left the mind; the rest is the
-        same to the letter. A context of which nothing is left is empty.
+        Whatever was forgotten, withheld, edited, replaced or has ended since is left out, as is what is no longer in mind; the rest
+        is unchanged. A context with nothing left is empty.
 
         Args:
             contexts: As recall wrote them: `Recall.context`.
@@ -297,7 +297,7 @@ class Governance(Facade):
 
 
 def restored(context: Context, memory_id: str, version: int, scope: Scope) -> Memory:
-    """Let an old version hold again, as a new one; see `MemoryKit.restore`."""
+    """Make an old version valid again, as a new one; see `MemoryKit.restore`."""
     check_text(memory_id=memory_id)
     check_numbers(least=0, whole=True, version=version)
     parts = context.parts()
@@ -363,9 +363,9 @@ class Conflicts(Facade):
 
         Args:
             scope: Whose.
-            state: open: those that wait for a decision; resolved: those that were decided, or of which a memory is gone.
-            kinds: contradiction; superset and subset: pairs of which one says all that the other says, and which nobody
-                needs to decide.
+            state: open: those that wait for a decision; resolved: those that were decided, or that have lost a memory.
+            kinds: contradiction; superset and subset: pairs where one says all that the other says, which need no
+                decision.
 
         Raises:
             InputError: There is no such state or kind.
@@ -388,10 +388,10 @@ class Conflicts(Facade):
         keep: str = "",
         by_model: bool = False,
     ) -> Conflict:
-        """Decide a conflict. No version is lost, and the journal tells who decided what, when and why.
+        """Decide a conflict. No version is lost, and the journal records who decided what, when and why.
 
-        add: the newer is an addition, both hold. supersede: one replaces the other. merge: one takes in the other.
-        keep_both: they do contradict each other, and both are worth knowing: recall goes on showing the one with the
+        add: the newer is an addition, both are valid. supersede: one replaces the other. merge: one absorbs the other.
+        keep_both: they do contradict each other, and both are worth knowing: recall keeps showing the one with the
         other. dismiss: there is no contradiction. Deciding the same again changes nothing.
 
         Args:

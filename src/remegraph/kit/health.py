@@ -114,7 +114,7 @@ class Health:
             error: Why.
 
         Returns:
-            Whether it was told.
+            Whether it was logged above DEBUG.
         """
         if isinstance(error, LimitError):  # nothing is broken; `remegraph.refused` counts it
             with self._lock:
@@ -130,17 +130,17 @@ class Health:
             self._counts[f"{surface}_failures"] += 1
             self._reasons[f"{surface}_failure"] = reason
             outage = isinstance(error, LedgerUnavailableError)
-            told = not (outage and self._away)
+            loud = not (outage and self._away)
             self._away = self._away or outage
         where = f" at:\n{''.join(format_tb(error.__traceback__))}" if defect else ""
         fields = event("host.spared", error, surface=surface)
-        level = logging.WARNING if told else logging.DEBUG
+        level = logging.WARNING if loud else logging.DEBUG
         _log.log(level, "Memory failed (%s), and this process goes on: %s%s", surface, reason, where, extra=fields)
         self._telemetry.count("remegraph.failures", 1, surface=surface)
-        return told
+        return loud
 
     def over(self) -> None:
-        """Say that the ledger answers, where it was told not to."""
+        """Note that the ledger answers again, after an outage."""
         with self._lock:
             away, self._away = self._away, False
         if away:
@@ -203,14 +203,14 @@ _MISSED = frozenset({"conclusions", "index", "model", "reranker", "vectors"})
 
 
 def observed(operation: str) -> Callable[[Callable[Concatenate[K, P], T]], Callable[Concatenate[K, P], T]]:
-    """Let a verb tell what it did."""
+    """Have a verb report what it did."""
 
     def decorate(verb: Callable[Concatenate[K, P], T]) -> Callable[Concatenate[K, P], T]:
         @wraps(verb)
         def run(self: K, /, *args: P.args, **kwargs: P.kwargs) -> T:
-            with _operation(self, operation) as tell:
+            with _operation(self, operation) as note:
                 result = verb(self, *args, **kwargs)
-                tell(result)
+                note(result)
                 return result
 
         return run
@@ -223,16 +223,16 @@ def aobserved(
 ) -> Callable[
     [Callable[Concatenate[K, P], Coroutine[Any, Any, T]]], Callable[Concatenate[K, P], Coroutine[Any, Any, T]]
 ]:
-    """Let a verb that is awaited tell what it did; see `observed`."""
+    """Have an async verb report what it did; see `observed`."""
 
     def decorate(
         verb: Callable[Concatenate[K, P], Coroutine[Any, Any, T]],
     ) -> Callable[Concatenate[K, P], Coroutine[Any, Any, T]]:
         @wraps(verb)
         async def run(self: K, /, *args: P.args, **kwargs: P.kwargs) -> T:
-            with _operation(self, operation) as tell:
+            with _operation(self, operation) as note:
                 result = await verb(self, *args, **kwargs)
-                tell(result)
+                note(result)
                 return result
 
         return run
@@ -320,7 +320,7 @@ def worker_gauges(home: Path) -> dict[str, Reading]:
 
 
 def pseudonym(url: str) -> str:
-    """Return what tells a ledger from others, and nothing of where it is."""
+    """Return what identifies a ledger, without where it is."""
     return sha256(without_passwords(url).encode()).hexdigest()[:12]
 
 
@@ -337,7 +337,7 @@ _NOW = partial(datetime.now, UTC)
 
 
 def answered(ask: Callable[[], T], otherwise: T, seconds: float) -> tuple[T, str]:
-    """Return an answer and nothing; where there is none in time, what is said otherwise, and why."""
+    """Return an answer and no reason; where there is none in time, the fallback, and why."""
     try:
         return within(seconds, ask), ""
     except TimeoutError as error:
@@ -394,7 +394,7 @@ def health(settings: Settings) -> HealthReport:
 
 
 class _Asked(NamedTuple):
-    """How much work waits, which index the ledger says that it has, and what to say where settings name another."""
+    """How much work waits, which index the ledger says that it has, and what to report where settings name another."""
 
     queue: QueueDepth
     noted: str | None

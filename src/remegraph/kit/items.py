@@ -30,7 +30,7 @@ _WIDEN = 4
 _DIGITS = 6  # of a cosine: what differs less is equally near
 
 Where = Callable[[Mapping[str, Any]], bool]
-"""Tells from the value of an item whether it is wanted."""
+"""Returns, from the value of an item, whether it is wanted."""
 
 Scored = tuple[StoredItem, float | None]
 """An item, and its cosine with the query; none where it was not found by its texts."""

@@ -1,7 +1,7 @@
 """MemoryKit: messages in, blocks, topic memories, recall with evidence.
 
-Every verb has an async twin with an `a` before its name; both run the same code. What few agents need hangs on facades,
-as `kit.topics` and `kit.admin`.
+Every verb has an async twin with an `a` before its name; both run the same code. What few agents need is on facades,
+such as `kit.topics` and `kit.admin`.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ class _FromSettings:
 
 
 FROM_SETTINGS: Final = _FromSettings()
-"""Not given: take what the settings say."""
+"""Default: use what the settings say."""
 
 _SHOWN = ("messages", "blocks", "memories", "topics", "jobs_waiting", "model", "embedder", "index")
-"""Of `admin.stats`, what a notebook shows."""
+"""The entries of `admin.stats` that a notebook shows."""
 
 _OVERDUE = 50
 """Most partitions whose conversations are cut when a kit opens, which must not take long; workers cut those of all."""
@@ -104,15 +104,15 @@ class MemoryKit:
 
     Attributes:
         sources: What was said, word for word.
-        topics: What memories are about, and how they are tied.
-        rules: What an agent is given whatever is said.
-        retention: What use memories were, when and why they fade, and upkeep.
-        working: What is sensed at the moment, and what is in mind for a task.
-        work: What waits, failed, or is to be looked at, and who does it.
-        skills: What was learned to be done, step by step.
-        tools: How tools fared.
-        governance: Which version holds, who did what, and what an agent was shown.
-        conflicts: What contradicts.
+        topics: What memories are about, and how they are linked.
+        rules: What an agent is given in every conversation.
+        retention: How useful memories were, when and why they fade, and maintenance.
+        working: What is sensed at the moment, and kept in mind for a task.
+        work: What waits, failed, or needs a person, and the workers that do it.
+        skills: Learned procedures, step by step.
+        tools: How calls of tools went.
+        governance: Which version is valid, who did what, and what an agent was shown.
+        conflicts: Memories that contradict each other.
         sharing: What other agents may read, and what they agree on.
         knowledge: Memories as items that other agents take in.
         packs: Knowledge as a signed file.
@@ -164,7 +164,7 @@ class MemoryKit:
         clock: Clock | None = None,
         options: OpenOptions | None = None,
     ) -> Self:
-        """Open a home, which is made where it is missing.
+        """Open a home, which is created where it is missing.
 
         Args:
             home: Folder of the ledger and the embedded index.
@@ -174,7 +174,7 @@ class MemoryKit:
             model: A chat model or `provider:model`; None: extractive mode, without a model.
             embedder: An embedder, LangChain `Embeddings` or `provider:model`; None: hashed n-grams, offline.
             index: A vector index instead of Chroma; closed with the kit.
-            clock: Tells the time instead of the system's clock.
+            clock: Used instead of the system's clock.
             options: What few applications give.
 
         Raises:
@@ -220,9 +220,9 @@ class MemoryKit:
         return self.context.settings
 
     def close(self) -> None:
-        """Stop the background work after the block at hand, and give everything back. Closing twice is fine.
+        """Stop the background work after the current block, and release everything. Closing twice is fine.
 
-        In a process that was forked from the one that opened it, nothing is done: all of it is that one's.
+        In a process forked from the one that opened it, nothing is done: everything belongs to the parent.
         """
         if self._reindexing is not None and not self.context.forked:
             self._reindexing.close()
@@ -276,7 +276,7 @@ class MemoryKit:
         Raises:
             MessageError: A message cannot be recorded; none was.
             MessageChangedError: An id is recorded with other content; none was recorded.
-            SetupError: An attachment cannot be kept; no message was recorded.
+            SetupError: An attachment cannot be stored; no message was recorded.
             LimitError: The tenant or the user has used up what the settings' `limits` allow.
             ScopeError: The scope is missing.
         """
@@ -294,7 +294,7 @@ class MemoryKit:
         view: View | None = None,
         record: bool = True,
     ) -> Captured:
-        """Record what a thread has new, after each turn. No model is called; memories are made in the background.
+        """Record what is new in a thread, after each turn. No model is called; memories are made in the background.
 
         Give all messages of the thread, or only new ones: a known id is skipped. Where the host replaced the content
         under an id, the older form is hidden, with what was learned from it alone, and the newer is recorded under a
@@ -304,18 +304,18 @@ class MemoryKit:
         recall stay, as every call has its result. What is not in the list is not touched, unless `view` says that it is
         the host's whole state.
 
-        When memories are made, `extraction.trigger` of the agent's settings says. Once this returns, the messages are
+        `extraction.trigger` of the agent's settings says when memories are made. Once this returns, the messages are
         durable; so is the decision to make a block of them, or when to look whether the conversation goes on. Until then
         recall finds them by their words.
 
         Args:
-            messages: In any form that `add_messages` takes. None at all are fine.
+            messages: In any form that `add_messages` takes. An empty list is fine.
             scope: Who speaks with which agent.
             thread: The conversation of messages that do not name one.
             timezone: Zone of the person, for times that name none and for messages without a time.
-            view: What the list is to its host, where that is known, as node and middleware do.
-            record: Whether it may be recorded. False: off the record. What of the list is not recorded yet never is, by
-                whichever call it comes again: only its ids are kept, as marks that nothing can be read from. An answer to
+            view: What the list is to its host, where that is known, as with node and middleware.
+            record: Whether it may be recorded. False: off the record. Messages of the list that are not recorded yet never are, by
+                any later call: only their ids are kept, as marks that nothing can be read from. An answer to
                 such words is off the record, too.
 
         Raises:
@@ -332,8 +332,8 @@ class MemoryKit:
     def end_session(self, thread: str = "main", *, scope: Scope) -> Captured:
         """Say that a conversation is over: what no block holds yet becomes one, and memories are made of it.
 
-        With less than `min_turns` turns of a person it is left as it is, joins what is said next in this thread, and
-        is found by its words meanwhile. Where the trigger is `manual`, or the agent keeps knowledge only, nothing
+        With fewer than `min_turns` turns of a person it is left as it is, joins what follows in this thread, and is
+        found by its words until then. Where the trigger is `manual`, or the agent keeps knowledge only, nothing
         happens. Ending a session again changes nothing.
 
         Args:
@@ -356,7 +356,7 @@ class MemoryKit:
         progress: OnProgress | None = None,
         cancel: Cancel | None = None,
     ) -> SummaryReport:
-        """Turn what is new into blocks, index entries and topic memories. Goes on where the last run stopped.
+        """Turn what is new into blocks, index entries and topic memories. Continues where the last run stopped.
 
         Args:
             scope: Whose messages.
@@ -367,8 +367,8 @@ class MemoryKit:
 
         Raises:
             ModelUnavailableError: The model is down; what is not done stays pending.
-            BudgetExceededError: The budget is used up, in the same way.
-            CancelledError: `cancel` said so, in the same way.
+            BudgetExceededError: The budget is used up; the rest stays pending.
+            CancelledError: `cancel` said so; the rest stays pending.
         """
         loop = self._summarization.loop(scope, close=close, budget=budget, progress=progress, cancel=cancel)
         return self._summarization.run(loop)
@@ -387,11 +387,12 @@ class MemoryKit:
         return await self._summarization.arun(loop)
 
     def drain(self, *, progress: OnProgress | None = None, cancel: Cancel | None = None) -> SummaryReport:
-        """Summarise whatever waits, in every scope, oldest first, also where the trigger is `manual`; then maintain.
+        """Summarise everything that waits, in every scope, oldest first, also where the trigger is `manual`; then maintain.
 
-        The last turns of a conversation that is not idle yet are left to go on: `end_session` ends it, `summarize` with
-        `close` takes them as they are. The background work stands aside meanwhile. Once this returns, nothing of this kit waits or runs, but for jobs
-        that failed and wait for their next try: the report tells their blocks as pending, and why.
+        The last turns of a conversation that is not idle yet are left open: `end_session` ends it, `summarize` with
+        `close` takes them as they are. The background work pauses meanwhile. Once this returns, nothing of this kit
+        waits or runs, except jobs that failed and wait for their next try: the report lists their blocks as pending,
+        and why.
 
         Args:
             progress: Told after each block.
@@ -399,7 +400,7 @@ class MemoryKit:
 
         Raises:
             ModelUnavailableError: The model is down; the job waits for the next call.
-            CancelledError: `cancel` said so, in the same way.
+            CancelledError: `cancel` said so; the rest waits.
         """
         return self._summarization.drain(progress=progress, cancel=cancel)
 
@@ -425,7 +426,7 @@ class MemoryKit:
         task: str | None = None,
         review: bool = True,
     ) -> Recall:
-        """Find what bears on a query. Calls no model and writes nothing.
+        """Find what is relevant to a query. Calls no model and writes nothing.
 
         Args:
             query: A question, or any text.
@@ -438,10 +439,10 @@ class MemoryKit:
             time_end: Only what was said at this time or earlier.
             topics: Only these topics, by key.
             only: Which memories may be returned: by type, tag, status, trust, and as of which time.
-            without: Ids of raw messages that the caller has at hand, which need not be found again; nor does the context
-                show what rests on them alone.
+            without: Ids of raw messages that the caller already has, which need not be found again; nor does the context
+                show what is based on them alone.
             budget: Tokens of the context; the policy's unless given.
-            brief: Whether the context leaves out what it says already in other records, sentence by sentence, and what only
+            brief: Whether the context leaves out, sentence by sentence, what other records in it say already, and what only
                 asks the same, as a note for a model should.
             asked_at: When it is asked, for the times that it names ("last week") and the age of what is found; now unless
                 given.
@@ -492,17 +493,17 @@ class MemoryKit:
     ) -> Injection:
         """Return what an agent should have before it when it answers, in layers. No model is called, nothing is written.
 
-        First core rules (importance .9 or more, at most 10), then what applies to the project or to a language at hand
-        (at most 5), then what bears on the words (at most 5), which is looked up only where they call for it: they speak
-        of the past, ask for a decision or about the person's own things, name what memory knows and the first layers do
-        not show, or it is a fifth turn.
+        First core rules (importance .9 or more, at most 10), then what applies to the project or to a language in use
+        (at most 5), then what is relevant to the text (at most 5). That third layer is looked up only where the text calls
+        for it: it speaks of the past, asks for a decision or about the person's own things, names what memory knows and
+        the first layers do not show, or it is a fifth turn.
 
         Args:
             text: What the person said; empty: no third layer.
             scope: Who is served.
             turn: How many messages the person has said in the conversation, this one included.
-            budget: Tokens of the context; the recall policy's, 2,000, unless given. Core rules are never cut. Of the other
-                layers, summaries stand in where there is no room for the whole.
+            budget: Tokens of the context; the recall policy's, 2,000, unless given. Core rules are never cut. The other
+                layers use summaries where there is no room for the whole.
             workspace: What is worked on, or the working directory: gives the languages, and the project where the scope
                 names none.
             depth: How far the third layer looks: memories, then index entries, then raw messages.
@@ -567,7 +568,7 @@ class MemoryKit:
             memory_id: The memory.
             scope: Who asks.
             at: The time to weigh it at, with the reviews that it had by then; `known_at`, else now, unless given.
-            known_at: In the version that was recorded by this time, with what had befallen it by then.
+            known_at: In the version that was recorded by this time, with its history up to then.
             true_at: Only if it was true in the world at this time.
 
         Raises:
@@ -611,10 +612,10 @@ class MemoryKit:
             topic: Key of its topic, `type:name`; the scope's user unless given.
             category: preference, fact, decision, emotion or episode; fact unless given.
             memory_class: policy: a rule, which nothing replaces that does not name it; episodic; or mixed.
-            slot: Whose attribute it tells, as `ann:lives_in` or `database:choice`; it is never read from the words.
+            slot: The attribute it states, as `ann:lives_in` or `database:choice`; it is never read from the words.
             value: The value of the slot, as `Lisbon`, so that the same value is known in other words.
             supersedes: Memories that it replaces, by id: the only way to replace a policy.
-            options: What few callers say.
+            options: What few callers need.
 
         Returns:
             Whether it is new, merged or refused, into which memory, and why.
@@ -622,7 +623,7 @@ class MemoryKit:
         Raises:
             InputError: The statement is empty, or a field cannot be used.
             LimitError: The tenant or the user has used up what the settings' `limits` allow.
-            NotFoundError: There is no live memory of an id in `supersedes`, or it is not this user's.
+            NotFoundError: An id in `supersedes` is of no live memory of this user.
             ConflictError: Other changes came first, again and again.
             ModelError: The owner has rules, and no answer said whether they let it pass; nothing was saved.
         """
@@ -676,7 +677,7 @@ class MemoryKit:
         """Take a memory back, and the words that it rests on: from now on no recall, list, trace or file shows them.
 
         What says the same elsewhere goes with it: other memories, sentences of raw messages, what the agent answered, index
-        entries of blocks. Look at it first with `dry_run`, and name in `leave` what shall stay. The rest of a message
+        entries of blocks. Look at it first with `dry_run`, and name in `leave` what should stay. The rest of a message
         stays. Raw rows stay in the ledger, withheld, until `admin.erase`; `restore` brings all of it back. Forgetting it
         again changes nothing.
 
@@ -701,8 +702,8 @@ class MemoryKit:
     def restore(self, memory_id: str, *, scope: Scope, version: int | None = None) -> Memory:
         """Bring back a memory that was archived, which counts as a review, or forgotten, with all that went with it.
 
-        Restoring an active one changes nothing. With a version, that one holds again, as a new one: nothing is overwritten, and
-        the journal tells who did. Where another memory replaced this one, a new memory says what that version said, and
+        Restoring an active one changes nothing. With a version, that one becomes valid again, as a new one: nothing is
+        overwritten, and the journal records who did it. Where another memory replaced this one, a new memory says what that version said, and
         replaces the end of the chain.
 
         Args:
@@ -711,7 +712,7 @@ class MemoryKit:
             version: Number of the version, as `trace` and `governance.archaeology` give it.
 
         Returns:
-            The memory that says it now, active.
+            The memory that now says it, active.
 
         Raises:
             NotFoundError: There is no such memory or version, it is not this user's, or it was neither archived nor forgotten.
@@ -749,7 +750,7 @@ class MemoryKit:
             scope: Who asks.
             topic: Only of this topic, by key.
             statuses: Only in these statuses; any unless given.
-            limit: So many at most; all unless given.
+            limit: At most this many; all unless given.
 
         Raises:
             InputError: The limit is not positive, the topic is no text, or there is no such status.
@@ -789,7 +790,7 @@ class MemoryKit:
     def profile(self, schema: type[S], *, scope: Scope, topic: str | None = None) -> Profile[S]:
         """Return what a topic knows as a pydantic model: each field with its words, its history, and what is unknown.
 
-        Any model will do; models that conversations shall fill are named in `ExtractionPolicy.schemas`. A value
+        Any model will do; models that conversations should fill are named in `ExtractionPolicy.schemas`. A value
         in a slot that its field does not take now is reported as unknown, with the reason and its words.
 
         Args:
@@ -824,7 +825,7 @@ class MemoryKit:
         return self._summarization.duties()
 
     def _cut_overdue(self) -> None:
-        """Cut what became idle while no process was there. No caller waits for it, so a failure is only reported."""
+        """Cut what became idle while no process was running. No caller waits for it, so a failure is only reported."""
         parts, duty = self.context.parts(), self._duties()[CUT]
         try:
             worker = Worker(parts, {CUT: duty})

@@ -1,4 +1,4 @@
-"""`kit.knowledge` and `kit.imports`: what an agent gives to others, and what it takes in of other agents and other systems."""
+"""`kit.knowledge` and `kit.imports`: what an agent gives to others, and what it imports from other agents and systems."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _read(context: Mapping[str, object] | None) -> _Context:
     """Return the context of a call.
 
     Raises:
-        InputError: It holds what it may not; that is named.
+        InputError: It holds a field that it may not; the error names it.
     """
     given: Any = {} if context is None else context
     if not isinstance(given, Mapping):
@@ -97,10 +97,10 @@ class Knowledge(Facade):
         scope: Scope,
         from_agent: str | None = None,
     ) -> Absorption:
-        """Make memories of what other agents shared: all of the items or, on an error, none; the same again changes nothing.
+        """Make memories of what other agents shared: all of the items or, on an error, none. The same again changes nothing.
 
         Each is trusted no further than it says, and than `settings.sharing` says of its source, which this ledger or a
-        signature must prove; under .5 it is quarantined, and `waiting` has it. What is known already is borne out, once
+        signature must prove; under .5 it is quarantined, and `waiting` has it. What is known already is confirmed, once
         by each agent; what contradicts a memory is kept beside it, and `kit.conflicts` has the two. A workflow that can
         be executed and checked becomes a skill without any runs. No model is called.
 
@@ -143,14 +143,14 @@ class Knowledge(Facade):
     awaiting = twin(waiting)
 
     def decide(self, memory_id: str, *, approve: bool, scope: Scope, by: str, note: str = "") -> Memory:
-        """Let a memory hold that waits for approval, or delete it. Approving it again changes nothing.
+        """Approve a memory that waits for approval, or delete it. Approving it again changes nothing.
 
-        What is approved is held against what is known, as a new one would be, and is believed no more than before; `forget` takes
-        it back. Of what is deleted a tombstone stays, so that the same words do not come back.
+        An approved memory is compared with what is known, as a new one would be, and is trusted no more than before;
+        `forget` takes it back. A deleted one leaves a tombstone, so that the same words do not come back.
 
         Args:
             memory_id: The memory.
-            approve: Whether it holds from now on.
+            approve: Whether it is valid from now on.
             scope: Whose.
             by: The person who decides.
             note: Why, for the journal, which outlives the memory: say nothing there that may have to be forgotten.
@@ -160,7 +160,7 @@ class Knowledge(Facade):
 
         Raises:
             NotFoundError: There is no such memory, or it is not this user's.
-            InputError: It is not said who decides, or what is to be deleted holds already.
+            InputError: It is missing who decides, or what is to be deleted was approved already.
             ConflictError: It changed meanwhile, or a live memory has its words by now.
         """
         check_text(memory_id=memory_id, by=by, note=note)
@@ -199,7 +199,7 @@ class Knowledge(Facade):
         progress: OnProgress | None = None,
         cancel: Cancel | None = None,
     ) -> Extraction:
-        """Make knowledge of the memories that bear on a query: without names, secrets, times and places.
+        """Make knowledge of the memories that are relevant to a query: without names, secrets, times and places.
 
         What is found is filtered, cleaned, said in general, searched once more and written as knowledge items. The
         report says what became of each memory. The same knowledge gets the same id whenever it is shared. The ledger
@@ -207,14 +207,14 @@ class Knowledge(Facade):
         model fails to say something in general, rules do.
 
         Args:
-            query: What the knowledge shall be about.
+            query: What the knowledge should be about.
             scope: Whose memories; it names the agent that shares.
             context: include_episodes: whether the pattern of single episodes may leave, too; public: names that may stay,
-                as everybody knows them; k: how many memories to look at.
+                as everyone knows them; k: how many memories to look at.
             key: The file of a private key, as `remegraph pack keygen` writes it, to sign the items for agents whose ledger
                 is another one: they believe it by `kit.packs.trust_key`, under the name of the agent.
             budget: Hard limits on calls and tokens.
-            progress: Told before each step.
+            progress: Called before each step.
             cancel: Asked before each step and each question to the model.
 
         Raises:
@@ -297,7 +297,7 @@ Whose = Scope | Callable[[ForeignMemory], Scope]
 
 
 class Imports(Facade):
-    """Reads an export whole and checks it, then takes it in by batches. The same export again changes nothing."""
+    """Reads and checks a whole export, then imports it by batches. The same export again changes nothing."""
 
     def mem0(
         self,
@@ -309,7 +309,7 @@ class Imports(Facade):
         progress: OnProgress | None = None,
         cancel: Cancel | None = None,
     ) -> Imported:
-        """Take in memories of mem0. No model is called.
+        """Import memories of mem0. No model is called.
 
         Each becomes a memory in its own words, with the record as its evidence: system, id, times, user, agent, run,
         categories and metadata are kept. Of records that say the same, one memory is made, with all of them as evidence.
@@ -346,7 +346,7 @@ class Imports(Facade):
         progress: OnProgress | None = None,
         cancel: Cancel | None = None,
     ) -> Imported:
-        """Take in the items of a LangGraph store that LangMem filled, as `mem0` does. The store is only read.
+        """Import the items of a LangGraph store that LangMem filled, as `mem0` does. The store is only read.
 
         Args:
             source: The store; a JSON or JSON lines file of its items; or those in a list.
@@ -415,7 +415,7 @@ class Imports(Facade):
         )
 
     def _commit(self, importing: Importing, news: Sequence[ForeignMemory]) -> None:
-        """Take new records in, all at once; without those that were erased here, which stay so."""
+        """Import new records in one transaction; without those that were erased here, which stay so."""
         if not news:
             return
         parts = self._parts()
@@ -446,9 +446,9 @@ def _by_scope(memories: Sequence[ForeignMemory], scope: Whose) -> dict[Scope, li
     if isinstance(scope, Scope) or not callable(scope):
         users = sorted({each.user for each in memories} - {""})
         if len(users) > 1:
-            told = ", ".join(users[:5]) + (f" and {len(users) - 5} more" if len(users) > 5 else "")
+            named = ", ".join(users[:5]) + (f" and {len(users) - 5} more" if len(users) > 5 else "")
             raise ScopeError(
-                f"The export is of {len(users)} users: {told}.",
+                f"The export is of {len(users)} users: {named}.",
                 "Give a function that returns the Scope of each record; on the command line, leave --user out.",
             )
         return {required(scope): list(memories)}

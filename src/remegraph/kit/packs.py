@@ -55,7 +55,7 @@ __all__ = ["Packs", "key_list"]
 
 
 def _wanted(activate: Sequence[str], by_pack: Sequence[str]) -> tuple[str, ...]:
-    """Return the ids and tags of what shall be active.
+    """Return the ids and tags of what should be active.
 
     Args:
         activate: As it was asked for; "manifest" means what the pack names.
@@ -93,7 +93,7 @@ def key_list(settings: Settings) -> Path:
 
 
 class Packs(Facade):
-    """Builds packs, keeps the keys that are believed, and takes packs in: measured first, then checked, then all of it or nothing."""
+    """Builds packs, keeps the trusted keys, and installs packs: measured first, then checked, then all of it or nothing."""
 
     def build(
         self,
@@ -119,23 +119,23 @@ class Packs(Facade):
         for any agent: without ids, times and words.
 
         Args:
-            path: The file, which must not be there yet.
+            path: The file, which must not exist yet.
             scope: Whose memories.
             kind: export or preset.
             topic: Only those of this topic, `type:name`.
             memory_ids: Only these.
-            include: Statuses beside those that go in anyway: quarantined or proposed, in an export only.
+            include: Statuses besides those that go in anyway: quarantined or proposed, in an export only.
             pack_id: Its id; made of its content unless given.
             domain: The fields that it is for.
             activate: Ids or tags of a preset's items that are ready without a query.
             desensitize: Whether personal data, secrets and known names are taken out of a preset.
             key: File of the private key that signs it.
-            overwrite: Whether a file that is there is replaced.
+            overwrite: Whether an existing file is replaced.
             progress: Told how far it is.
             cancel: Asked before each memory.
 
         Raises:
-            InputError: A choice cannot be used, the file cannot be written or is there already, or the key cannot be read.
+            InputError: A choice cannot be used, the file cannot be written or exists already, or the key cannot be read.
             PackError: There is more than one pack may hold; nothing was written.
             NotFoundError: A memory is not of this scope.
             CancelledError: `cancel` said so; nothing was written.
@@ -194,7 +194,7 @@ class Packs(Facade):
     # ---------------------------------------------------------------------------------------------- keys
 
     def trust_key(self, name: str, public: str) -> TrustedKey:
-        """Believe a key from now on: what it signs is of its owner, and is believed as far as `settings.sharing` says.
+        """Trust a key from now on: what it signs is from its owner, and is trusted as far as `settings.sharing` says.
 
         Args:
             name: Whose it is.
@@ -213,7 +213,7 @@ class Packs(Facade):
     atrust_key = twin(trust_key)
 
     def revoke_key(self, key_id: str) -> TrustedKey:
-        """Believe a key no more, for good. What it brought before stays.
+        """Revoke a key, for good. What it brought before stays.
 
         Args:
             key_id: The key.
@@ -231,7 +231,7 @@ class Packs(Facade):
     arevoke_key = twin(revoke_key)
 
     def keys(self) -> tuple[TrustedKey, ...]:
-        """Return the keys that are believed, and those that were revoked."""
+        """Return the trusted keys, and those that were revoked."""
         return self._store().keys
 
     akeys = twin(keys)
@@ -253,7 +253,7 @@ class Packs(Facade):
     ainspect = twin(inspect)
 
     def verify(self, path: File, *, require_signature: bool | None = None) -> PackInfo:
-        """Check a pack whole: size, checksums, signature, every record.
+        """Check all of a pack: size, checksums, signature, every record.
 
         Args:
             path: The pack.
@@ -330,12 +330,12 @@ class Packs(Facade):
         progress: OnProgress | None = None,
         cancel: Cancel | None = None,
     ) -> PackInstalled:
-        """Take a pack in: all of it, in one transaction, or nothing. The same pack again changes nothing.
+        """Install a pack: all of it, in one transaction, or nothing. The same pack again changes nothing.
 
-        Items of a preset are weighed like what other agents share: what is known is borne out, what contradicts a memory
-        is kept beside it, and under a trust of .5 everything waits for approval (`kit.knowledge.waiting`). An export is
-        one's own memories: it comes whole, with its ids, and only from a source that is believed like oneself, with
-        trust 1.
+        Items of a preset are weighed like what other agents share: what is known is confirmed, what contradicts a memory
+        is kept beside it, and under a trust of .5 everything waits for approval (`kit.knowledge.waiting`). An export
+        holds one's own memories: it is installed whole, with its ids, and only with trust 1, from a source trusted like
+        oneself.
 
         Args:
             path: The pack, or a JSON document in the protocol's form.
@@ -422,14 +422,14 @@ class Packs(Facade):
 
     @contextmanager
     def _checked(self, path: File, *, required: bool | None) -> Iterator[PackFile]:
-        """Open a pack whose signature will do."""
+        """Open a pack whose signature is sufficient."""
         by_default = self._settings.sharing.require_signature
         with self._opened(path) as pack:
             pack.check_signature(required=by_default if required is None else required)
             yield pack
 
     def _believed(self, pack: PackFile, trust: float | None) -> float:
-        """Return how far a pack is believed; refuse an export that is believed less than oneself."""
+        """Return how far a pack is trusted; refuse an export that is trusted less than oneself."""
         check_numbers(least=0, whole=False, trust=trust)
         found = believed(pack.signer, self._settings.sharing) if trust is None else trust
         if found > 1:
@@ -456,7 +456,7 @@ class Packs(Facade):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold the lock of the list: of two processes that write what they read, one loses, perhaps a revocation."""
+        """Hold the lock of the list: without it, one of two writers could overwrite a revocation."""
         file = self._file()
         with alone(file.with_suffix(".lock")) as free:
             if not free:
@@ -464,7 +464,7 @@ class Packs(Facade):
             yield
 
     def _verify(self, manifest: bytes, signature: Signature) -> TrustedKey:
-        """Return the believed key that signed a manifest."""
+        """Return the trusted key that signed a manifest."""
         return self._store().verify(manifest, signature, purpose=PURPOSE)
 
     def _store(self) -> TrustStore:

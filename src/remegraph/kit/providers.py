@@ -1,4 +1,4 @@
-"""Models and embedders: made from names or from what is given, and which one writes the memories of which agent."""
+"""Models and embedders: made from names or given objects, and which one writes the memories of which agent."""
 
 from __future__ import annotations
 
@@ -450,8 +450,8 @@ def _mind(
     own = as_chat_model(extractor or extraction.model_id, policy.timeout)
     if own is None and model is None and (rules := OwnerRules.of(extraction).need_a_model):
         raise SetupError(
-            f"Only a model can tell what falls under {rules[0]!r}, and there is none to keep the owner's rules.",
-            "Name a model, or forbid no more than credentials, of which code tells those that it knows by their form.",
+            f"Only a model can judge what falls under {rules[0]!r}, and there is none to keep the owner's rules.",
+            "Name a model, or forbid no more than credentials, which code recognises by their form.",
         )
     text = extraction.prompt_template
     try:

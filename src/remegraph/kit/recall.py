@@ -1,4 +1,4 @@
-"""What an agent is given: what is found for a query, what is put before it at a turn, and `kit.rules`, which always hold."""
+"""What an agent is given: what is found for a query, what it is given at a turn, and `kit.rules`, which always apply."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ class Asked:
 
 
 class Recalls(Facade):
-    """Finds what bears on a query. Calls no model and writes nothing."""
+    """Finds what is relevant to a query. Calls no model and writes nothing."""
 
     @observed("recall")
     def recall(self, asked: Asked) -> Recall:
-        """Find what bears on a query; see `MemoryKit.recall`."""
+        """Find what is relevant to a query; see `MemoryKit.recall`."""
         began = time.perf_counter()
         parts, context = self._parts(), self._context
         wanted = self._input(asked)
@@ -169,7 +169,7 @@ class Rules(Facade):
     """The rules that always hold for an agent. Only `promote` changes anything."""
 
     def list(self, *, scope: Scope, workspace: Workspace | str | Path | None = None) -> tuple[Injected, ...]:
-        """Return the rules that an agent is given whatever is said: core rules, then what applies here; see `inject`.
+        """Return the rules that an agent is given in every conversation: core rules, then what applies here; see `inject`.
 
         Args:
             scope: Who is served.
@@ -185,7 +185,7 @@ class Rules(Facade):
     alist = twin(list)  # noqa: A003 - the verb above
 
     def promote(self, memory_id: str, *, scope: Scope, reason: str) -> Memory:
-        """Let a memory of a project hold in all projects of the user. The journal says who did it, and why.
+        """Make a memory of a project valid in all projects of the user. The journal records who did it, and why.
 
         The memory becomes one of no project, under a new id, and supersedes the one of the project. Its evidence stays
         where it was said: from another project, the trace does not show the messages around the words.
@@ -193,7 +193,7 @@ class Rules(Facade):
         Args:
             memory_id: The memory; one of no project is returned as it is.
             scope: Whose memory, with its project.
-            reason: Why it shall hold everywhere.
+            reason: Why it should hold everywhere.
 
         Returns:
             The memory that holds everywhere.
@@ -294,7 +294,7 @@ class Injections(Facade):
     def _triggers(
         self, text: str, turn: int, scope: Scope, shown: Sequence[Hit], *, always: bool
     ) -> tuple[Trigger, ...]:
-        """Return why memory should be searched; where nothing was said, it cannot be."""
+        """Return why memory should be searched; without any words it cannot be."""
         if not text.strip():
             return ()
         known = known_names(self._parts().archive, scope, text)
@@ -309,7 +309,7 @@ class Injections(Facade):
 
 
 def _standing(context: Context, scope: Scope, languages: tuple[str, ...]) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
-    """Return the first two layers, as hits of now; a rule whose time is over holds no more."""
+    """Return the first two layers, as hits of now, without rules that have ended."""
     archive, now = context.parts().archive, context.clock()
     core = dated((memory_hit(rule, {}) for rule in core_rules(archive, scope, languages)), now)
     local = dated((memory_hit(rule, {}) for rule in scope_rules(archive, scope, languages)), now)
@@ -328,7 +328,7 @@ def _check_turn(text: object, turn: object, budget: object) -> None:
 
 
 def _placed(scope: Scope, workspace: Workspace | str | Path | None) -> tuple[Scope, tuple[str, ...]]:
-    """Return the scope, in the project that is worked on, and the languages at hand."""
+    """Return the scope, in the project that is worked on, and the languages in use."""
     scope = required(scope)
     if workspace is None:
         return scope, ()

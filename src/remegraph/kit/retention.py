@@ -1,6 +1,6 @@
-"""`kit.retention`: what use memories were, when and why they fade, which are ready, and upkeep; and `kit.working`.
+"""`kit.retention`: how useful memories were, when and why they fade, which are ready, and maintenance; and `kit.working`.
 
-Of what is in mind for a task nothing is ever stored: another process, or a restart, knows nothing of it.
+What is in mind for a task is never stored: another process, or a restart, knows nothing of it.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ __all__ = ["Retention", "Working"]
 
 
 class Retention(Facade):
-    """Verbs of the kit about use, forgetting and upkeep.
+    """Verbs of the kit about use, forgetting and maintenance.
 
-    Use is only noted, like a recall: the next write takes it along. No memory is changed, and none is borne out by an
+    Use is only noted, like a recall: the next write records it. No memory is changed, and none is confirmed by an
     answer that repeats it.
     """
 
@@ -81,7 +81,7 @@ class Retention(Facade):
     aused = twin(used)
 
     def answered(self, answer: str, *, context: str, question: str = "", scope: Scope) -> tuple[str, ...]:
-        """Note which memories of a recall's context an answer drew on, as far as its words tell.
+        """Note which memories of a recall's context an answer drew on, as far as its words show.
 
         Node and middleware do this where they capture an answer. Call it where the agent is built otherwise.
 
@@ -179,7 +179,7 @@ class Retention(Facade):
 
         Args:
             scope: Whose memories: the user's own, and the team's where the users of an agent are one.
-            dry_run: Whether only to say what would be done; what guidelines would say is left out.
+            dry_run: Whether only to report what would be done; what guidelines would say is left out.
             budget: Hard limits on calls and tokens.
             progress: Told after each step.
             cancel: Asked before each step and each batch.
@@ -216,7 +216,7 @@ class Retention(Facade):
 
         Args:
             scope: Whose memories: the user's own, and the team's where the users of an agent are one.
-            dry_run: Whether only to say what would be asked.
+            dry_run: Whether only to report what would be asked.
             budget: Hard limits on calls and tokens.
             progress: Told before each batch.
             cancel: Asked before each batch.
@@ -226,8 +226,8 @@ class Retention(Facade):
             NotFoundError: A conclusion names a memory that does not live here.
             InputError: Or memories that may not be mixed.
             ModelUnavailableError: The model is down; what is not done is done by the next call.
-            BudgetExceededError: The budget is used up, in the same way.
-            CancelledError: `cancel` said so, in the same way.
+            BudgetExceededError: The budget is used up; the next call continues.
+            CancelledError: `cancel` said so; the next call continues.
         """
         parts, place = self._parts(), required(scope).partition()
         this = Round(self._context.clock(), dry_run, progress, cancel)
@@ -258,7 +258,7 @@ class Retention(Facade):
     ametadata = twin(metadata)
 
     def active(self, *, scope: Scope, task: str | None = None) -> tuple[Memory, ...]:
-        """Return the memories that are ready without a query: core rules, then what was used most of late.
+        """Return the memories that are ready without a query: core rules, then what was used most recently and often.
 
         They are held in the process. While nothing was written, asking costs one look at the ledger's newest rows. It is
         no review, or whatever is active would stay so for ever. Use counts once it is written down.
@@ -284,7 +284,7 @@ class Retention(Facade):
     def pin(self, memory_id: str, *, scope: Scope, active: bool = True) -> Memory:
         """Keep a memory ready from now on, used or not; or never, however often it is used: then only queries find it.
 
-        The journal keeps it.
+        The journal records it.
 
         Args:
             memory_id: The memory.
@@ -477,7 +477,7 @@ class Working(Facade):
     arehearse = twin(rehearse)
 
     def end(self, task: str = "main", *, scope: Scope) -> int:
-        """Say that a task is over: all that was in mind for it is gone. Returns how many chunks that were.
+        """End a task: all that was in mind for it is dropped. Returns how many chunks that were.
 
         Args:
             task: The task.

@@ -39,8 +39,8 @@ class Sharing(Facade):
     ) -> Grant:
         """Let another agent read memories of this one: to recall and to trace them, never to change or to pass them on.
 
-        What it lets through is decided at each read: what is learned later on a topic or in a layer that was granted is
-        readable, too, and what is put away, deleted or quarantined is not.
+        What it lets through is decided at each read: what is learned later on a topic or in a granted layer is
+        readable, too; what is archived, deleted or quarantined is not.
 
         Args:
             to_agent: The agent that may read, of the same user and project.
@@ -48,13 +48,13 @@ class Sharing(Facade):
             memory_ids: Only these memories; all unless given.
             topic: Only memories of this topic, by key.
             layers: Only memories of these layers: episodic, long_term, procedural.
-            expires_at: From then on it opens nothing; unless given, it holds until it is revoked.
+            expires_at: When it ends; unless given, it holds until it is revoked.
             reason: Why, for the journal.
             actor: Who decides it, for the journal.
 
         Raises:
             ScopeError: The scope names no agent.
-            NotFoundError: A memory or the topic is not this agent's own. What it was granted itself is not.
+            NotFoundError: A memory or the topic is not this agent's own, as what it was granted itself.
             InputError: A layer or a memory cannot be granted, the time is past, or a text is none.
         """
         giver, now = acting(scope), self._parts().clock()
@@ -88,7 +88,7 @@ class Sharing(Facade):
     agrant = twin(grant)
 
     def revoke(self, grant_id: str, *, scope: Scope, reason: str, actor: str) -> Grant:
-        """Take a grant back: it opens nothing from the next call on. Revoking again changes nothing.
+        """Revoke a grant, from the next call on. Revoking again changes nothing.
 
         Args:
             grant_id: The grant.
@@ -110,7 +110,7 @@ class Sharing(Facade):
     arevoke = twin(revoke)
 
     def grants(self, *, scope: Scope) -> tuple[Grant, ...]:
-        """Return the grants that an agent gave or received, oldest first, also those that are over.
+        """Return the grants that an agent gave or received, oldest first, also expired ones.
 
         Args:
             scope: Of the agent.
@@ -138,10 +138,10 @@ class Sharing(Facade):
         the quotes.
 
         Args:
-            memory_id: A live long-term memory of the agent's own, or a skill of its that was carried out.
+            memory_id: A live long-term memory of the agent's own, or a skill of its own that was carried out.
             scope: The agent, named, and its user.
             reason: Why, for the journal.
-            replaces: The shared memory that it shall replace, by id.
+            replaces: The shared memory that it replaces, by id.
             expected_version: The version of that memory that was read.
 
         Raises:
@@ -170,7 +170,7 @@ class Sharing(Facade):
     apropose = twin(propose)
 
     def corroborate(self, proposal_id: str, *, scope: Scope, memory_id: str) -> Proposal:
-        """Bear another agent's proposal out, with a memory of one's own that says so on evidence of its own.
+        """Support another agent's proposal, with a memory of one's own that says so on evidence of its own.
 
         Once as many agents support it as `SharingPolicy.quorum` says, it is a memory of all. Doing so again with the same
         memory changes nothing.
@@ -284,7 +284,7 @@ class Sharing(Facade):
         return self._done(proposal_id, scope, lambda those: those.refuse(those.get(proposal_id), word))
 
     def _done(self, proposal_id: str, scope: Scope, act: Callable[[Consensus], ChangeSet]) -> Proposal:
-        """Commit what an act changes; where another came first, weigh it again."""
+        """Commit what an act changes; if another came first, weigh it again."""
         repeated(lambda: self._parts().disputes.commit(act(self._consensus(scope))))
         self._follow()
         return self._consensus(scope).get(proposal_id)

@@ -1,4 +1,4 @@
-"""`kit.skills`: how things are done. Skills that can be executed and checked, how they went, and which one to take."""
+"""`kit.skills`: procedures. Skills that can be executed and checked, how they went, and which one to use."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class Skills(Facade):
 
         Args:
             name: What conditions call it.
-            predicate: Given the facts, tells whether it holds.
+            predicate: Given the facts, returns whether it holds.
         """
         self._predicates[name] = predicate
 
     def add(self, skill: Skill, *, scope: Scope) -> Memory:
-        """State how something is done. Stating another skill of that name makes its next version; the same changes nothing.
+        """State how something is done. Another skill of that name becomes its next version; the same changes nothing.
 
         Args:
             skill: Steps that can be executed, and at least one postcondition by which its success is known.
@@ -92,7 +92,7 @@ class Skills(Facade):
         failed: Sequence[str] = (),
         domain: str = "general",
     ) -> Learned:
-        """Learn from a run that is recorded: its successful calls become steps, what a person or a result gave slots.
+        """Learn from a recorded run: its successful calls become steps, what a person or a result gave becomes slots.
 
         Other threads, in which the same task failed, say what made the difference; so does a failed run, compared with
         the skill that is known. What a run teaches that no person asked for, or in which a result named a tool before it
@@ -130,7 +130,7 @@ class Skills(Facade):
         failed: Sequence[str] = (),
         domain: str = "general",
     ) -> Learned:
-        """Learn from a run that is recorded; see `learn`."""
+        """Learn from a recorded run; see `learn`."""
         task, domain = self._in_words(task, domain)
         attempts = await asyncio.to_thread(self._attempts, thread, failed, scope, task)
         if not succeeded:
@@ -190,7 +190,7 @@ class Skills(Facade):
             ok: Whether it reached what it is for.
             scope: Whose skill.
             facts: What is known after the run, instead of `ok`: then its postconditions decide.
-            run_id: Names the run: told twice, it counts once. A new one unless given.
+            run_id: Names the run: reported twice, it counts once. A new one unless given.
             version: The version that was run, as the choice named it; the current one unless given.
             seconds: How long it took.
             tokens: What it cost.
@@ -329,7 +329,7 @@ class Skills(Facade):
 
 
 def _check_words(**texts: object) -> None:
-    """Refuse what is no text, or empty.
+    """Refuse what is not text, or empty.
 
     Raises:
         InputError: One is; it is named.

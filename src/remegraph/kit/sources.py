@@ -1,4 +1,4 @@
-"""`kit.sources` and `kit.topics`: what was said, word for word; what memories are about, how they are tied, who reads a topic."""
+"""`kit.sources` and `kit.topics`: what was said, word for word; what memories are about, how they are linked, who reads a topic."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Sources(Facade):
         archive, visible = self._parts().archive, self._parts().archive.visible(required(scope))
         if isinstance(message, StoredMessage | Hit):
             if isinstance(message, Hit) and message.kind != "message":
-                raise InputError(f"The hit is a {message.kind}.", "Give a message; a memory tells its `block_ids`.")
+                raise InputError(f"The hit is a {message.kind}.", "Give a message; a memory has `block_ids`.")
             partition = message.partition
         found = message.message_id if isinstance(message, StoredMessage) else message
         message_id = found.record_id if isinstance(found, Hit) else found
@@ -139,7 +139,7 @@ class Sources(Facade):
             key_word: Text that the message contains; wildcards mean themselves.
             time_start: Said at this time or later.
             time_end: Said at this time or earlier.
-            limit: At most so many.
+            limit: At most this many.
             scope: Who asks.
 
         Raises:
@@ -184,7 +184,7 @@ class Sources(Facade):
     atime_match_memories = twin(time_match_memories)
 
     def attachment(self, sha256: str, *, scope: Scope) -> bytes:
-        """Return the bytes of an attachment, to the letter.
+        """Return the bytes of an attachment, unchanged.
 
         Args:
             sha256: As `Message.attachments` names it.
@@ -205,7 +205,7 @@ class Sources(Facade):
     aattachment = twin(attachment)
 
     def with_attachments(self, messages: Iterable[StoredMessage], *, scope: Scope) -> tuple[StoredMessage, ...]:
-        """Return messages with the bytes of their attachments where they stood, as a chat model takes them.
+        """Return messages with the bytes of their attachments in their places, as a chat model takes them.
 
         Args:
             messages: Messages of the ledger.
@@ -230,7 +230,7 @@ class Sources(Facade):
 
 
 def held(messages: Iterable[StoredMessage]) -> tuple[StoredMessage, ...]:
-    """Return the messages that their host still holds; of those that were forgotten, that there is one."""
+    """Return the messages that their host still holds; of forgotten ones, only that they exist."""
     return tuple(message for message in messages if not message.dropped)
 
 
@@ -339,7 +339,7 @@ class Topics(Facade):
     alist = twin(list)  # noqa: A003 - the verb above
 
     def graph(self, *, scope: Scope) -> TopicGraph:
-        """Return the topics and what ties them together, the agent's memory of itself at the centre (R5).
+        """Return the topics and their links, the agent's memory of itself at the centre (R5).
 
         Args:
             scope: Who asks.
@@ -404,7 +404,7 @@ class Topics(Facade):
         scope: Scope,
         reason: str = "",
     ) -> Link:
-        """State how one memory is tied to another; stating it again changes nothing. The journal tells who did.
+        """State how one memory is linked to another; stating it again changes nothing. The journal records who did.
 
         Temporal recall follows `causes`, associative recall follows every type, and a contradiction brings its
         counterpart along.
@@ -414,7 +414,7 @@ class Topics(Facade):
             type: causes, depends_on, is_a, superset_of, related, contradicts or may_contradict.
             target_id: To this memory: the effect.
             scope: Whose memories both are.
-            reason: Why they are tied.
+            reason: Why they are linked.
 
         Returns:
             The link as it is now.
@@ -454,7 +454,7 @@ def tie(
     operation_id: str,
     now: datetime,
 ) -> Link:
-    """Record a link, through the one door for change; one that is there already stays as it is.
+    """Record a link, through the one way to change; an existing one stays as it is.
 
     Args:
         archive: The ledger.
@@ -471,7 +471,7 @@ def tie(
     """
     if link.type not in _STATED:
         raise InputError(
-            f"A link of type {link.type} is made by the change that it tells of.",
+            f"A link of type {link.type} is made by the change that it describes.",
             f"Give one of {', '.join(sorted(_STATED))}; what replaces a memory, save.",
         )
     if link.source_id == link.target_id:

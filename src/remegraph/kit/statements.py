@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class SaveOptions:
-    """What few callers say of a statement that they save."""
+    """Options that few callers need to save a statement."""
 
     session: str = ""
     """The session that it comes from."""
@@ -75,7 +75,7 @@ class SaveOptions:
     """How good or bad it is for whom it is about, -1 to 1; not known unless given."""
     heard: Sequence[MessageLike] = ()
     """What was said to the model that states it, as far as it is not recorded yet: what only a tool or a document
-    says is believed no further than that, and waits for approval under .5."""
+    says is trusted no further than that, and waits for approval under .5."""
 
 
 class Statements(Facade):
@@ -250,7 +250,7 @@ def _check(
 
 
 class Forms(Facade):
-    """Shows memories as items, and takes items in.
+    """Shows memories as items, and saves items.
 
     Args:
         context: What the verbs of the kit share.
@@ -288,7 +288,7 @@ class Forms(Facade):
     def add(self, item: MemoryItem | Mapping[str, Any], *, scope: Scope) -> SaveResult:
         """Remember what an item says, as a memory with an id of its own. No model is called.
 
-        It is held against what is known, as a statement is: see `kit.save`. The same words are one memory, and what its
+        It is compared with what is known, as a statement is: see `kit.save`. The same words are one memory, and what its
         content lacks is added; nothing that was said later than the item is replaced by it. A workflow that can be
         executed and checked becomes a skill. Links to memories that are not here are left out, with a warning.
 
@@ -307,9 +307,9 @@ class Forms(Facade):
     aadd = twin(add)
 
     def update(self, item: MemoryItem | Mapping[str, Any], *, scope: Scope) -> Memory:
-        """Let a memory say what its item says; where there is none of its id, add it, under an id of ours.
+        """Update a memory to say what its item says; where its id is unknown, add it under a new id.
 
-        Nothing is overwritten: it is a new version, with the item as its evidence. What the item leaves as it was stays,
+        Nothing is overwritten: it is a new version, with the item as its evidence. What the item does not change stays,
         and links stay in any case. The same item again changes nothing.
 
         Args:
@@ -344,7 +344,9 @@ class Forms(Facade):
     def _read(self, parts: Parts, item: MemoryItem | Mapping[str, Any], **unless_given: object) -> MemoryItem:
         read = read_item(item, MemoryItem, **unless_given)
         if ours := sorted(NOTES & (read.content.model_extra or {}).keys()):
-            raise InputError(f"item.content.{ours[0]} is a name of our own notes.", "Give that field another name.")
+            raise InputError(
+                f"item.content.{ours[0]} is a name that remegraph uses itself.", "Give that field another name."
+            )
         item = MemoryItem.model_validate({name: getattr(read, name) for name in MemoryItem.model_fields})
         return parts.redactor.record(item, "content")
 
@@ -357,7 +359,7 @@ class Forms(Facade):
         return result.evolve(degraded=tuple(dict.fromkeys((*result.degraded, *self._follow()))))
 
     def _learn(self, skill: Skill, scope: Scope) -> Memory | None:
-        """Keep a skill; none where it cannot be executed or checked: then it says in words how something is done."""
+        """Keep a skill; return none where it cannot be executed or checked and only describes how something is done."""
         try:
             return self._skills.add(skill, scope=scope)
         except SkillError:
@@ -384,5 +386,5 @@ def _held(result: SaveResult) -> Memory:
         InputError: It was refused.
     """
     if result.memory is None:
-        raise InputError(f"It was not taken up: {result.reason}", "Say it in other words, or leave it.")
+        raise InputError(f"It was not saved: {result.reason}", "Say it in other words, or leave it.")
     return result.memory

@@ -1,4 +1,4 @@
-"""The verbs that turn what was recorded into memories, block by block: what is new, what failed, or whatever waits.
+"""The verbs that turn what was recorded into memories, block by block: what is new, what failed, or all that waits.
 
 The loop around the summariser's graph, with progress, budget, cancel and resume, is a generator that knows no I/O of models;
 the verbs drive it with `invoke` or `ainvoke`.
@@ -46,12 +46,12 @@ _PAUSE = timedelta(hours=1)
 
 
 class Summarization(Facade):
-    """Learns from messages: what is new, or whatever waits; and says what the background work consists of.
+    """Learns from messages: what is new, or all that waits; and defines the background work.
 
     Args:
         context: What the verbs of the kit share.
         cut_idle: Cuts the idle tails of one scope; returns after which time again.
-        maintain: Does the upkeep of one scope.
+        maintain: Maintains one scope.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class Summarization(Facade):
         return {CUT: cut, KIND: summarize, UPKEEP: maintain, REREAD: reread}
 
     def _rereads(self, scope: Scope) -> bool:
-        """Return whether blocks of a scope wait that the background shall have read again."""
+        """Return whether blocks of a scope wait for the background to read them again."""
         parts, settings = self._parts(), self._settings
         return (
             settings.capture.reread > 0
@@ -188,7 +188,7 @@ class Summarization(Facade):
 
 
 class Worklist(Facade):
-    """`kit.work`: what waits, failed, or is to be looked at; and who does it.
+    """`kit.work`: what waits, failed, or needs a person, and the workers that do it.
 
     Args:
         context: What the verbs of the kit share.
@@ -223,7 +223,7 @@ class Worklist(Facade):
         progress: OnProgress | None = None,
         cancel: Cancel | None = None,
     ) -> SummaryReport:
-        """Try what failed once more, each topic alone; see `summarize`."""
+        """Retry what failed, each topic alone; see `summarize`."""
         return self._summarization.run(_failed(self._parts(), required(scope), budget, progress, cancel))
 
     async def aretry(
@@ -234,7 +234,7 @@ class Worklist(Facade):
         progress: OnProgress | None = None,
         cancel: Cancel | None = None,
     ) -> SummaryReport:
-        """Try what failed once more; see `retry`."""
+        """Retry what failed; see `retry`."""
         return await self._summarization.arun(_failed(self._parts(), required(scope), budget, progress, cancel))
 
     def reread(
@@ -247,19 +247,19 @@ class Worklist(Facade):
         progress: OnProgress | None = None,
         cancel: Cancel | None = None,
     ) -> SummaryReport:
-        """Have the model read again what was read without one, the newest blocks first. Goes on where the last run stopped.
+        """Have the model read again what was read without one, the newest blocks first. Continues where the last run stopped.
 
         What the last reading of a block made gives way in the same commit that brings what the model makes of it, unless
         other blocks support it, a person stated or changed it, or the reading fails. What was said later is never
         replaced by what was said before. Requests to forget that wait for a model are decided.
 
-        Once the budget is used up, or `cancel` says so, it ends; the report tells in `pending` how many blocks are left. A
+        Once the budget is used up, or `cancel` says so, it ends; `pending` in the report has how many blocks are left. A
         block that the model fails on is `failed`, and `retry` tries it again.
 
         Args:
             scope: Whose blocks.
             by: What read them last: no model, or the model of this name, where today's is a better one.
-            dry_run: Whether nothing is read, and the report tells what would be, and about what it would cost.
+            dry_run: Whether nothing is read, and the report has what would be, and about what it would cost.
             budget: Hard limits on calls and tokens.
             progress: Told after each block.
             cancel: Asked before each block.
@@ -288,10 +288,10 @@ class Worklist(Facade):
         )
 
     def serve(self, stop: Event, *, concurrency: int | None = None) -> None:
-        """Do whatever waits, in every scope, as it comes, until `stop` is set: what `remegraph worker` does.
+        """Do all work that waits, in every scope, as it comes, until `stop` is set, as `remegraph worker` does.
 
-        Any number of processes may, on one PostgreSQL ledger and one Chroma server. Once `stop` is set, the blocks at
-        hand are finished and the jobs given back. What fails waits for its next try; `health` counts it.
+        Any number of processes can do so on one PostgreSQL ledger and one Chroma server. Once `stop` is set, current
+        blocks are finished and the jobs given back. What fails waits for its next try; `health` counts it.
 
         Args:
             stop: Set it to end the work.
@@ -386,8 +386,8 @@ class _Tally:
         open_work = parts.archive.work([partition], states=["pending", "failed", "review"], recipe=recipe)
         failed = {work.block_id for work in open_work if work.state == "failed"} & set(self.blocks)
         if failed:
-            told = "%d of %d blocks were not learned, or not all of them. `remegraph doctor` says why, and how to try again."
-            _log.warning(told, len(failed), len(self.blocks), extra=event("block.failed"))
+            warning = "%d of %d blocks were not learned, or not all of them. `remegraph doctor` says why, and how to try again."
+            _log.warning(warning, len(failed), len(self.blocks), extra=event("block.failed"))
         return SummaryReport(
             blocks=tuple(dict.fromkeys(self.blocks)),
             memory_ids=tuple(dict.fromkeys(self.memory_ids)),

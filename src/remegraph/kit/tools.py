@@ -1,4 +1,4 @@
-"""`kit.tools`: how tools went, which one to take for a task, and what to watch for (R12)."""
+"""`kit.tools`: how calls of tools went, which tools to use for a task, and what to watch for (R12)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LOOKED_AT = 200
 
 
 class ToolMemory(Facade):
-    """The memory of tools. What is heard here and what captured messages tell of the same call count once.
+    """The memory of tools. A call that is noted here and in captured messages counts once.
 
     Args:
         context: What the verbs of the kit share.
@@ -54,17 +54,17 @@ class ToolMemory(Facade):
     ) -> None:
         """Note how a tool call went. It waits for nothing: the ledger gets it with the next write, or read of tools.
 
-        The arguments leave a digest, the result nothing but the first line of an error, without numbers, addresses and
-        what is quoted: a host may redact them before the conversation is captured, whose messages then say the rest. A crash may take the last calls that were noted; then their messages tell of
-        them, without seconds and tokens.
+        Of the arguments a digest is kept, of the result only the first line of an error, without numbers, addresses and
+        what is quoted: a host may redact them before the conversation is captured, whose messages then hold the rest. A crash may lose the
+        last calls that were noted; they are then known from their messages, without seconds and tokens.
 
         Args:
             tool: Its name.
             scope: Who called it.
             args: What it was given, as JSON.
             call_id: The id of the call, as the message that asked for it has it; a call without one is a call of its own.
-            ok: Whether it succeeded, as the host says; told from the result where it does not, or where it says that
-                nothing was raised and the result is an error all the same.
+            ok: Whether it succeeded, as the host says; read from the result where it does not, or where it says that
+                nothing was raised and the result is still an error.
             result: What came back, as text.
             seconds: How long it took.
             input_tokens: Tokens that the tool was sent.
@@ -142,7 +142,7 @@ class ToolMemory(Facade):
     apredict = twin(predict)
 
     def advise(self, task: str, *, scope: Scope, k: int = 3) -> tuple[ToolAdvice, ...]:
-        """Return which tools to take for a task, best first, each with what to watch for. No model is called.
+        """Return which tools to use for a task, best first, each with what to watch for. No model is called.
 
         Tools are known by their guidelines: call `refresh` after new calls.
 
@@ -162,7 +162,9 @@ class ToolMemory(Facade):
         stats = {each.tool: each for each in self.stats(scope=scope)}
         parts = self._parts()
         partitions = parts.archive.visible(scope)
-        question = read_question(without_values(task) or task, parts.clock())  # whose number it is tells no tool
+        question = read_question(
+            without_values(task) or task, parts.clock()
+        )  # whose number it is does not help to choose a tool
         candidates = parts.searcher.search(partitions, "memory", question, _LOOKED_AT)
         relevance = {(each.partition, each.record_id): each.score for each in candidates.found}
         return tuple(advised(self._guidelines(partitions, [name for _, name in relevance]), relevance, stats)[:k])

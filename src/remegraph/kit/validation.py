@@ -122,9 +122,9 @@ def check_numbers(*, least: int, whole: bool, **numbers: object) -> None:
         fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
         if value is not None and not (fits and least <= cast("float", value) <= _MOST):
             # Python refuses to spell out what is huge
-            told = "beyond use" if fits and abs(cast("float", value)) > _MOST else repr(value)
+            shown = "beyond use" if fits and abs(cast("float", value)) > _MOST else repr(value)
             kind = "whole number" if whole else "number"
-            raise InputError(f"{name} is {told}.", f"Give a {kind}, {least} or more, up to {_MOST}.")
+            raise InputError(f"{name} is {shown}.", f"Give a {kind}, {least} or more, up to {_MOST}.")
 
 
 def check_choice(known: object, **chosen: object) -> None:

@@ -39,7 +39,7 @@ Cancel = Callable[[], bool]
 """Asked whether to stop."""
 
 OnProgress = Callable[[Progress], None]
-"""Told how far something is."""
+"""Called with how far something is."""
 
 KINDS = CUT, KIND, UPKEEP, REREAD = "cut", "summarize", "maintain", "reread"
 """The jobs that are done here, by precedence."""
@@ -55,7 +55,7 @@ class Done(NamedTuple):
 
     report: SummaryReport
     after: timedelta | None = None
-    """In what time it is due again, if it is."""
+    """After what time it is due again, if it is."""
 
 
 class Turn:
@@ -101,7 +101,7 @@ class Worker:
 
     Args:
         parts: The parts of the kit.
-        duties: What to do, by kind of job: while there is one of the first, none of the second is begun or gone on with.
+        duties: What to do, by kind of job: while there is one of the first, none of the second is begun or continued.
         shares: Whether a job of many blocks lets others have their turn in between.
     """
 

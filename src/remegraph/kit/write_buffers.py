@@ -76,7 +76,7 @@ class Notes(ABC, Generic[T]):
         self._waiting: list[T] = []
 
     def add(self, found: Sequence[T]) -> bool:
-        """Note these; tell whether it is time to write."""
+        """Note these; return whether it is time to write."""
         with self._lock:
             before = len(self._waiting)
             self._waiting.extend(found)
@@ -134,7 +134,7 @@ class ReviewBuffer(Notes[Review]):
         self._archive = archive
 
     def note(self, hits: Iterable[Hit], at: datetime) -> bool:
-        """Note that these memories were returned; tell whether it is time to write."""
+        """Note that these memories were returned; return whether it is time to write."""
         hits = list(hits)
         kinds = review_kinds([hit.score for hit in hits])
         return self.add(
@@ -145,7 +145,7 @@ class ReviewBuffer(Notes[Review]):
         )
 
     def note_used(self, memories: Iterable[Memory], at: datetime) -> bool:
-        """Note that an answer drew on these memories; tell whether it is time to write."""
+        """Note that an answer drew on these memories; return whether it is time to write."""
         return self.add(
             [Review(partition=memory.partition, memory_id=memory.memory_id, kind="used", at=at) for memory in memories]
         )
@@ -187,7 +187,7 @@ class CallBuffer(Notes[ToolRecord]):
 
     Args:
         archive: Where they are written.
-        clock: Tells the time.
+        clock: Gives the time.
         new_id: Names operations, and calls that have no id.
         health: Told of calls that cannot be written.
     """
@@ -212,7 +212,7 @@ class CallBuffer(Notes[ToolRecord]):
         input_tokens: int | None,
         output_tokens: int | None,
     ) -> bool:
-        """Note a call that has just ended; tell whether it is time to write. See `ToolMemory.record`."""
+        """Note a call that has just ended; return whether it is time to write. See `ToolMemory.record`."""
         _check_call(tool, ok, call_id=call_id, result=result)
         check_numbers(least=0, whole=False, seconds=seconds)
         check_numbers(least=0, whole=True, input_tokens=input_tokens, output_tokens=output_tokens)

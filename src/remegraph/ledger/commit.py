@@ -396,7 +396,7 @@ class _Commit:
         groups: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
         for partition_id in {self.numbers[memory.partition] for memory in live.values()}:
             words = {
-                memory_rows.said_digest(memory)
+                memory_rows.words_digest(memory)
                 for memory in live.values()
                 if self.numbers[memory.partition] == partition_id
             }

@@ -78,9 +78,9 @@ __all__ = [
     "read_shelved",
     "read_topics",
     "read_versions",
-    "said_digest",
     "shown_versions",
     "topic_numbers",
+    "words_digest",
 ]
 
 _RECENT = 200
@@ -521,7 +521,7 @@ class Head:
     body: str
 
 
-def said_digest(memory: Memory) -> str:
+def words_digest(memory: Memory) -> str:
     """Return a digest that two memories share if they say the same, case, spaces and final stop aside."""
     return digest(folded(memory.content))
 
@@ -547,7 +547,7 @@ def head_columns(memory: Memory, topic_id: int) -> dict[str, Any]:
         "importance": memory.importance,
         "applies_to": memory.applies_to,
         "memory_class": memory.memory_class,
-        "words": said_digest(memory),
+        "words": words_digest(memory),
         "said_at": micros(memory.said_at),
         "recorded_at": micros(memory.recorded_at),
         "resident": always_active(memory),

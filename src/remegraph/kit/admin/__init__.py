@@ -47,7 +47,7 @@ from remegraph.models import (
 __all__ = ["Admin", "folder_path"]
 
 
-_NOT_TOLD = {"journal_key", "former_journal_keys", "ledger_url", "chroma_url"}
+_SECRET = {"journal_key", "former_journal_keys", "ledger_url", "chroma_url"}
 """Settings that are secrets, or hold passwords."""
 
 
@@ -106,8 +106,8 @@ class Admin(Facade):
         """Seal the journal with the newest key of this kit from now on; return what did not fit.
 
         What older keys have sealed stays as it is and is verified by them: keep them in `former_journal_keys`. What fits
-        no key, as one is lost or it was changed, is chained again where that is asked for. Then exported heads fit no
-        more, and the journal keeps in each partition that, when and why: `examine` tells it from then on.
+        no key, as one is lost or it was changed, is chained again where that is asked for. Exported heads then no
+        longer fit, and the journal records in each partition that, when and why: `examine` reports it from then on.
 
         Args:
             reason: Why, for the journal.
@@ -121,16 +121,16 @@ class Admin(Facade):
         found = tuple(each for place in parts.archive.partitions() for each in parts.trail.differences(place))
         if found and not despite:
             raise SetupError(
-                f"The journal does not hold together in {many(found)}.",
-                f"{KEYS} To seal it all the same, which the journal keeps: despite=True, or `remegraph admin key rotate --despite`.",
+                f"The journal is inconsistent in {many(found)}.",
+                f"{KEYS} To seal it anyway, which the journal records: despite=True, or `remegraph admin key rotate --despite`.",
             )
         if not found and parts.archive.journal.newest_seals:
             raise SetupError(
-                "The newest key at hand seals the journal already.",
+                "The newest of these keys seals the journal already.",
                 "Make a new one (`remegraph admin key make`), or give it as `journal_key` and the old one in `former_journal_keys`.",
             )
-        told = f"{reason} (did not fit: {many(found)})".strip() if found else reason
-        parts.trail.seal(parts.clock(), parts.new_id(), told, despite=bool(found))
+        noted = f"{reason} (did not fit: {many(found)})".strip() if found else reason
+        parts.trail.seal(parts.clock(), parts.new_id(), noted, despite=bool(found))
         return found
 
     aseal_journal = twin(seal_journal)
@@ -156,10 +156,10 @@ class Admin(Facade):
     astats = twin(stats)
 
     def examine(self, *, fix: bool = False) -> Diagnosis:
-        """Look for whatever is wrong, and say how bad it is and what to do; `remegraph doctor` also looks from outside.
+        """Return what is wrong, how bad it is and what to do; `remegraph doctor` also looks from outside.
 
         Args:
-            fix: Mend what can be mended without loss and without a model: apply what waits, rebuild the index, take
+            fix: Repair what can be repaired without loss and without a model: apply what waits, rebuild the index, take
                 dead jobs up again. The findings then say how it is afterwards, and what was done.
         """
         parts = self._parts()
@@ -204,7 +204,7 @@ class Admin(Facade):
     ahealth = twin(health)
 
     def unrecorded(self) -> tuple[Unrecorded, ...]:
-        """Return the conversations of which this process could not record a turn, as long as the ledger lacks it.
+        """Return the conversations with a turn that this process could not record, as long as the ledger lacks it.
 
         The next capture of the conversation records it; so does `capture` of what the host's checkpoint holds.
         """
@@ -213,7 +213,7 @@ class Admin(Facade):
     aunrecorded = twin(unrecorded)
 
     def jobs(self, state: JobState | None = None) -> tuple[BackgroundJob, ...]:
-        """Return the jobs that are not done, by the precedence of their kinds, each kind oldest first.
+        """Return the jobs that are not done, in the order of their kinds, each kind oldest first.
 
         Args:
             state: Only those; `dead`: the ones that gave up.
@@ -229,11 +229,11 @@ class Admin(Facade):
     ajobs = twin(jobs)
 
     def requeue(self, which: Literal["dead", "foreign"] = "dead") -> int:
-        """Take up jobs that no worker does; return how many there were.
+        """Requeue jobs that no worker does; return how many there were.
 
         Args:
-            which: dead: those that gave up; foreign: those that were made with other settings, which are done with those of
-                this kit then, as after a change of settings that is meant to hold for what was said before, too.
+            which: dead: those that gave up; foreign: those that were made with other settings, which are then done with
+                those of this kit, as after a change of settings that should also apply to earlier messages.
 
         Raises:
             InputError: It is neither.
@@ -245,9 +245,9 @@ class Admin(Facade):
     arequeue = twin(requeue)
 
     def release(self, worker: str) -> int:
-        """Give the jobs of a worker that is dead to others at once, not only when its lease is over; return how many.
+        """Give the jobs of a dead worker to others now, without waiting for its lease to end; return how many.
 
-        A worker that lives after all finds out at its next block, and leaves the job.
+        A worker that is alive after all finds out at its next block, and leaves the job.
 
         Args:
             worker: Whose, as `jobs` names it: `machine/process/worker`, or the beginning, up to a slash.
@@ -273,21 +273,21 @@ class Admin(Facade):
         """Erase a person or a tenant, or, of the place that a scope writes to, a thread, messages or memories; prove it.
 
         What was made of erased words goes with them: index entries, memories in all versions, vectors, links, notes
-        of tools, jobs. A memory that other words bear out lives on, rebuilt from those. Stubs without content and
-        the events of the journal stay. It is done step by step; where it was stopped, the next call finishes it.
+        of tools, jobs. A memory that other words support stays, rebuilt from those. Stubs without content and
+        the events of the journal stay. It is done step by step; if it was interrupted, the next call finishes it.
 
         Args:
             whom: The person, wherever their rows live; the tenant, with all its users and agents; or the scope of the place.
             thread: All messages of this thread, and what was made of them.
-            message_ids: Only these messages.
+            message_ids: These messages, and what was made of them.
             memory_ids: These memories; the messages that they came from stay.
             full: On PostgreSQL, whether tables are rewritten (VACUUM FULL), which locks them meanwhile; `resume` does it later.
 
         Returns:
-            The receipt: each place with counts, what a look found left, whether tables were rewritten, what is not covered.
+            The receipt: each place with counts, what a check found left, whether tables were rewritten, what is not covered.
 
         Raises:
-            InputError: With a scope, it is not said what; with a person or a tenant, more is said.
+            InputError: A scope without what to erase in it, or a person or tenant with a thread or ids.
             NotFoundError: There is no such person, tenant, thread, message or memory; nothing was erased.
             IndexOwnedError: Another process owns the index: the rows are gone, and it finishes the rest by `resume`.
             VectorIndexError: The index failed: the rows are gone; repeat `resume`.
@@ -299,7 +299,7 @@ class Admin(Facade):
         erasure_id = eraser.ask(request)
         for name in eraser.unfinished():
             self._run(name, full=full)
-        return self._run(erasure_id, full=full)  # where it is done, by us or by others, that only tells the receipt
+        return self._run(erasure_id, full=full)  # where it is done already, this only returns the receipt
 
     aerase = twin(erase)
 
@@ -307,7 +307,7 @@ class Admin(Facade):
         """Finish the erasures that were stopped; return their receipts.
 
         Args:
-            full: On PostgreSQL, whether tables are rewritten, also for erasures that were done without: their receipts, too.
+            full: On PostgreSQL, whether tables are rewritten, also for erasures that were done without; returns their receipts, too.
 
         Raises:
             IndexOwnedError: Another process owns the index.
@@ -408,18 +408,18 @@ class Admin(Facade):
         """Write what is recorded of a person, for them to read, or of a tenant, for other programs.
 
         That is what was said, blocks, memories with their evidence and all versions, links, items of stores, and the events
-        of the journal. Of a person it is one JSON document, of a tenant JSON lines, the last of which counts them. Words
-        that are withheld are left out. A file that was stopped on the way is not there; repeat it.
+        of the journal. Of a person it is one JSON document, of a tenant JSON lines; the last line counts them. Words
+        that are withheld are left out. An export that was interrupted leaves no file; repeat it.
 
         Args:
             whom: The person, wherever their rows live, or the tenant.
-            path: The file, which must not be there yet; only its owner can read it.
+            path: The file, which must not exist yet; only its owner can read it.
             progress: Told before each place.
             cancel: Asked again and again whether to stop.
 
         Raises:
             NotFoundError: Nothing is recorded of them.
-            FileFormatError: The file is there, or cannot be written.
+            FileFormatError: The file exists, or cannot be written.
             CancelledError: `cancel` said so; nothing is left.
         """
         self._context.write_noted()
@@ -448,7 +448,7 @@ class Admin(Facade):
         place = required(whom).partition()
         if not part:
             raise InputError(
-                "It is not said what to erase.", "Name a thread, messages or memories, or give a Subject for a person."
+                "What to erase is missing.", "Name a thread, messages or memories, or give a Subject for a person."
             )
         if place not in archive.partitions():
             raise NotFoundError("Nothing is recorded in this scope.")
@@ -468,8 +468,8 @@ class Admin(Facade):
         needs none. Anyone who has the backup can read every memory, and write a journal that fits.
 
         Args:
-            folder: Must be missing or empty; is there in the end, whole, or not at all.
-            progress: Told how far it is.
+            folder: Must be missing or empty; in the end it is complete, or not there at all.
+            progress: Called with how far it is.
             cancel: Asked again and again whether to stop.
 
         Raises:
@@ -485,8 +485,8 @@ class Admin(Facade):
             progress=progress,
             cancel=cancel,
         )
-        told = settings.model_dump(mode="json", exclude=_NOT_TOLD)
-        return taking.run(folder_path(folder), at=parts.clock(), settings=told)
+        shown = settings.model_dump(mode="json", exclude=_SECRET)
+        return taking.run(folder_path(folder), at=parts.clock(), settings=shown)
 
     abackup = twin(backup)
 

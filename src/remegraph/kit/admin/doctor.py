@@ -1,6 +1,6 @@
 """A home seen from outside, as it may be one that no kit can open: what is wrong with it, its schema, and its backups.
 
-An account that may change tables brings the schema up to date, before those come that may not.
+An account that may change tables migrates the schema, before processes start that may not.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ def diagnose(
     index: VectorIndex | None = None,
     clock: Clock | None = None,
 ) -> Diagnosis:
-    """Look for whatever is wrong with a home, and say how bad it is and what to do. No model is called.
+    """Return what is wrong with a home, how bad it is and what to do. No model is called.
 
     Args:
         settings: What a kit would be opened with.
-        fix: Mend what can be mended without loss: permissions, the schema, the index, what waits for it, dead jobs.
+        fix: Repair what can be repaired without loss: permissions, the schema, the index, what waits for it, dead jobs.
         embedder: See `MemoryKit.open`.
         index: See `MemoryKit.open`.
         clock: See `MemoryKit.open`.
@@ -243,7 +243,7 @@ def _embedder(
 
 
 class _StandIn:
-    """An embedder that has made the vectors of a ledger, and is not here: enough to compare them."""
+    """Stands in for the embedder of a ledger's vectors where it is missing: enough to compare them."""
 
     semantic = False
 
@@ -264,12 +264,12 @@ _NOW = partial(datetime.now, UTC)
 
 
 def migrate(settings: Settings, *, apply: bool = False, change_index: bool = False) -> Migration:
-    """Say what a ledger lacks to have the schema of this release, and bring it up to date where that is asked for.
+    """Return what a ledger lacks of the schema of this release, and migrate it with `apply`.
 
     Args:
         settings: What a kit would be opened with.
-        apply: Do it: each step in the one transaction of all, or none. Nothing is changed otherwise.
-        change_index: Have a ledger that has another index than the settings name change over, too, which is refused otherwise.
+        apply: Do it, all steps in one transaction. Nothing is changed otherwise.
+        change_index: Also change the index where the ledger has another than the settings name, which is refused otherwise.
 
     Raises:
         SchemaTooNewError: A newer remegraph wrote it.
@@ -326,11 +326,11 @@ def inspect_backup(folder: str | Path) -> Backup:
 
 
 def restore_backup(folder: str | Path, home: str | Path, progress: OnProgress | None = None) -> Backup:
-    """Bring a backup back as a home, which is then opened like any other; it rebuilds its index from the ledger.
+    """Restore a backup as a home, which is then opened like any other; it rebuilds its index from the ledger.
 
     Args:
         folder: The backup.
-        home: Must be missing or empty; is there in the end, whole, or not at all.
+        home: Must be missing or empty; in the end it is complete, or not there at all.
         progress: Told after each file.
 
     Raises:

@@ -1,4 +1,4 @@
-"""`kit.admin.examine`: what is wrong in an open home, found and mended, and whether the work in the background keeps up."""
+"""`kit.admin.examine`: what is wrong in an open home, found and repaired, and whether background work keeps up."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS", "KEYS", "Seen", "compared", "many", "mended", "requeue", "seen"]
 
 Seen = tuple[Finding, Callable[[], str] | None]
-"""A finding, and what mends it; that says what it did."""
+"""A finding, and the function that repairs it, which returns what it did."""
 
 CHECKS: tuple[Check, ...] = (
     "owner", "embedder", "index", "backlog", "records", "attachments", "journal", "jobs", "work", "clock",
 )  # fmt: skip
-_TRIES = 3  # a job that failed so often does not come right by itself
+_TRIES = 3  # a job that failed this often needs attention
 _OVERDUE = timedelta(days=1)
 _SKEW = timedelta(minutes=5)
 
@@ -51,7 +51,7 @@ KEYS = (
 """What to do first where the journal does not hold together."""
 
 _OF_RECORDS: dict[str, tuple[Check, str]] = {
-    "blocks": ("records", "Restore a backup that has them: what they were made from is gone."),
+    "blocks": ("records", "Restore a backup that has them: their messages are gone."),
     "memories": ("records", "Restore a backup that has them; until then, mistrust these memories."),
     "partitions": ("records", "The ledger was changed past remegraph: compare it with a backup."),
     "attachments": ("attachments", "Bring the folder back from a backup; messages and memories are whole without it."),
@@ -60,7 +60,7 @@ _OF_RECORDS: dict[str, tuple[Check, str]] = {
 
 
 def seen(parts: Parts) -> Iterator[Seen]:
-    """Yield whatever is wrong in an open home, and what mends it."""
+    """Yield each thing that is wrong in an open home, and what repairs it."""
     yield from _owner(parts)
     yield from _index(parts)
     yield from _of_records(compared(parts, Counter()))
@@ -128,12 +128,10 @@ def _queue(parts: Parts) -> Iterator[Seen]:
         foreign = [job for job in waiting if job.foreign and job.state not in {"asleep", "later"}]
         if dead:
             what = f"{len(dead)} jobs ({kind}) gave up: {dead[0].reason}"
-            yield _finding(
-                "jobs", "warning", what, "Take them up again: remegraph work jobs --revive.", lambda: _revive(parts)
-            )
+            yield _finding("jobs", "warning", what, "Retry them: remegraph work jobs --revive.", lambda: _revive(parts))
         if failing:
             what = f"{len(failing)} jobs ({kind}) fail again and again: {failing[0].reason}"
-            yield _finding("jobs", "warning", what, "Put right what the reason names; they are tried by themselves.")
+            yield _finding("jobs", "warning", what, "Fix what the reason names; they are retried automatically.")
         if foreign:
             what = f"{len(foreign)} jobs ({kind}) were made with other settings than these."
             yield _finding("jobs", "note", what, FOREIGN)
@@ -149,7 +147,7 @@ def _queue(parts: Parts) -> Iterator[Seen]:
 
 
 def _held(parts: Parts, running: Sequence[BackgroundJob]) -> Iterator[Seen]:
-    """Name those that hold jobs, and blocks wait for them, unless they live for certain."""
+    """Name the workers whose jobs hold up blocks, unless they are certainly alive."""
     for worker in holders(running):
         held = [job for job in running if holders([job]) == (worker,) and not lives(job.worker)]
         blocks = parts.archive.pending(parts.settings.summary.recipe, [job.partition for job in held])
@@ -163,7 +161,7 @@ def _revive(parts: Parts) -> str:
 
 
 def requeue(parts: Parts, which: Literal["dead", "foreign"]) -> int:
-    """Take up the jobs that gave up, or those made with other settings; return how many there were."""
+    """Requeue the jobs that gave up, or those made with other settings; return how many there were."""
     waiting = [job for kind in KINDS for job in parts.jobs.waiting(kind)]
     found = [job for job in waiting if (job.foreign if which == "foreign" else job.state == "dead")]
     for job in found:
@@ -172,7 +170,7 @@ def requeue(parts: Parts, which: Literal["dead", "foreign"]) -> int:
 
 
 def mended(seen: Iterator[Seen], *, fix: bool) -> Iterator[Finding]:
-    """Yield findings, mended where that is wanted and can be."""
+    """Yield findings, each repaired where `fix` asks for it and it is possible."""
     for finding, mend in seen:
         if not fix or mend is None:
             yield finding
@@ -180,7 +178,7 @@ def mended(seen: Iterator[Seen], *, fix: bool) -> Iterator[Finding]:
         try:
             yield finding.evolve(done=mend())
         except RemegraphError as error:
-            yield finding.evolve(cure=f"It could not be mended ({error.what}): {error.cure or finding.cure}")
+            yield finding.evolve(cure=f"It could not be repaired ({error.what}): {error.cure or finding.cure}")
 
 
 def _finding(check: Check, severity: Severity, what: str, cure: str, mend: Callable[[], str] | None = None) -> Seen:
@@ -188,7 +186,7 @@ def _finding(check: Check, severity: Severity, what: str, cure: str, mend: Calla
 
 
 def many(differences: Sequence[Mismatch]) -> str:
-    """Tell how many there are, and the first."""
+    """Return how many there are, and the first."""
     first = differences[0]
     name = f" {first.record_id}" if first.record_id else ""
     places = "1 place" if len(differences) == 1 else f"{len(differences)} places"
@@ -202,7 +200,7 @@ def _sync(parts: Parts) -> str:
 def _of_records(differences: Sequence[Mismatch]) -> Iterator[Seen]:
     for where, (check, cure) in _OF_RECORDS.items():
         if found := [each for each in differences if each.where == where]:
-            yield _finding(check, "error", f"The ledger does not hold together in {many(found)}.", cure)
+            yield _finding(check, "error", f"The ledger is inconsistent in {many(found)}.", cure)
 
 
 def _held_by_none(parts: Parts) -> Iterator[Seen]:
@@ -222,11 +220,11 @@ def _sealed_despite(parts: Parts) -> Iterator[Seen]:
     if (last := parts.trail.sealed_despite()) is not None:
         at, reason = last
         what = f"The journal was sealed again on {at:%Y-%m-%d} although it did not fit: {reason}"
-        yield _finding("journal", "note", what, "What stood there before is not proven; nothing else is wrong.")
+        yield _finding("journal", "note", what, "Earlier entries are not proven; nothing else is wrong.")
 
 
 def _work(parts: Parts) -> Iterator[Seen]:
-    """Look for what was not summarised; trying it again may call a model, so that is not mended here."""
+    """Look for what was not summarised; a retry may call a model, so it is not repaired here."""
     found = parts.archive.work(parts.archive.partitions(), states=["failed", "review"])
     failed = [each for each in found if each.state == "failed"]
     if failed:
@@ -242,7 +240,7 @@ def _work(parts: Parts) -> Iterator[Seen]:
 
 
 def _as_options(partition: Partition) -> str:
-    """Return a partition as the command line takes it: all of it, as another agent's is another."""
+    """Return a partition as options of the command line, all of them, as each names another partition."""
     named: dict[str, str | None] = {
         "tenant": partition.tenant,
         "user": partition.user,

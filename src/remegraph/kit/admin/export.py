@@ -1,6 +1,6 @@
 """Exports: what is known of a person, for them to read, and all that is recorded of a tenant, line by line.
 
-Words that are withheld are left out, as everywhere. A file is there in the end, whole, or not at all.
+Words that are withheld are left out, as everywhere. In the end the file is complete, or not there at all.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _write_lines(
 
 
 def _records(parts: Parts, place: Partition) -> Iterator[_Line]:
-    """Yield what a place holds: what was said, what was made of it, and who did what when."""
+    """Yield what a place holds: messages, what was made of them, and who did what when."""
     archive, after = parts.archive, 0
     while page := archive.messages([place], first_seq=after + 1, limit=_PAGE):
         yield from (("messages", _plain(message)) for message in page)
@@ -131,7 +131,7 @@ def _draft(path: Path) -> Iterator[IO[bytes]]:
     draft = path.with_name(f".{path.name}.draft")
     try:
         if path.exists():
-            raise FileFormatError(f"{path} is there already.", "Name a file that is not there yet.")
+            raise FileFormatError(f"{path} exists already.", "Name a file that does not exist yet.")
         draft.unlink(missing_ok=True)  # of one that was killed
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
