@@ -99,7 +99,7 @@ class ConversationMemory:
         self._notes = Notes()
 
     def recall(self, messages: Sequence[BaseMessage], known: Note | None = None) -> Note:
-        """Return what bears on the newest words of a person, as data for a prompt; nothing where nothing does, or it is off.
+        """Return what is relevant to the newest words of a person, as data for a prompt; nothing where nothing does, or it is off.
 
         What is in mind for the task that is called like the thread comes first. Notes of earlier turns come along, as
         they may be shown today. Within a turn it stays as it was recalled, but for what was forgotten since.

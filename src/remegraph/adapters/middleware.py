@@ -43,7 +43,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
 
     Before the run, memory follows edits and rewinds that the host made since. At its first model call, memory is recalled
     for the newest words of a person. Each model call gets it as a message of its own before these words: data, without
-    the authority of the system prompt, and never part of the state. On later turns it stays where it stood, without what
+    the authority of the system prompt, and never part of the state. On later turns it stays in its place, without what
     was forgotten since, so a provider's prompt cache serves what was sent before. After the run, what was said is
     captured, as the hooks of the run left it; also what a crashed or interrupted run has left in the state. How tool calls
     go, and how long they take, is heard (`settings.tools.heard`). What fails is logged, counted and sent as an event, and

@@ -44,7 +44,7 @@ _LEVEL = 2
 Recalled = Annotated[str, UntrackedValue]
 """The type of the host's key for what was recalled: it lives for one run, and no checkpointer ever writes it.
 
-After an interrupt the run goes on from a checkpoint, so the key is not there: read it by `state.get("memory", "")`, or
+After an interrupt the run continues from a checkpoint, so the key is not there: read it by `state.get("memory", "")`, or
 use `with_memory`, which recalls again.
 """
 
@@ -60,7 +60,7 @@ def recall_node(
     memory_key: str = "memory",
     memory: MemoryMode = "on",
 ) -> Node:
-    """Return a node that looks up what bears on the newest words of a person.
+    """Return a node that looks up what is relevant to the newest words of a person.
 
     Args:
         kit: The memory.
@@ -205,7 +205,7 @@ def with_memory(
 
         graph.add_node("model", with_memory(kit, call_model))
 
-    What bears on the newest words is recalled, and the node sees it as `state["memory"]`, which the host's state need
+    What is relevant to the newest words is recalled, and the node sees it as `state["memory"]`, which the host's state need
     not declare. Once it has answered, what was said is captured, in the form that the node left it in. Its update is
     passed on as it is; only messages without an id get one, so that state and ledger agree. When a run goes on after an
     interrupt, the node starts again and memory is recalled again.

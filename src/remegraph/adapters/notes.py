@@ -1,7 +1,7 @@
 """Recalled memory among the messages for a model: as data, next to the words that it was recalled for.
 
-On later turns it stays where it stood: a provider's prompt cache serves what a prompt begins with, and a note that is
-gone on the next turn would end that before the last turn's tool output. What stood where is kept in this process alone,
+On later turns it stays in its place: a provider's prompt cache serves what a prompt begins with, and a note that is
+gone on the next turn would end that before the last turn's tool output. What was in which place is kept in this process alone,
 never in the host's state; see docs/decisions/0032-notes-stay-where-they-stood.md.
 """
 
@@ -204,7 +204,7 @@ class Turn:
         self.note(messages)
 
     def note(self, messages: Sequence[BaseMessage]) -> None:
-        """Take in how the run goes on."""
+        """Follow how the run continues."""
         now = [message for message in messages if self._is_new(message)]
         held, known = {message.id for message in now}, {message.id for message in self._cache_key}
         again = {_part(message) for message in now if message.id not in known}

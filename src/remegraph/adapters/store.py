@@ -113,7 +113,7 @@ _ORDER: dict[str, Callable[[float, float], bool]] = {
 
 
 def _check_filter(wanted: object) -> None:
-    """Refuse operators that there are not, at any depth.
+    """Refuse unknown operators, at any depth.
 
     Raises:
         InputError: There is one.

@@ -25,7 +25,7 @@ __all__ = ["ObservedCall", "ToolMemoryHandler", "observed"]
 _UNDER_WAY = 1000
 """Calls that are remembered until they end; of those that never do, as when a run is cancelled, the oldest go."""
 
-_MOST = 2**31 - 1  # more tokens than any call costs: the rest of its figures count all the same
+_MOST = 2**31 - 1  # more tokens than any call costs: the rest of its figures still count
 _TOKENS = {"input_tokens": ("input_tokens", "prompt_tokens"), "output_tokens": ("output_tokens", "completion_tokens")}
 
 

@@ -72,9 +72,9 @@ class Archive(UsageLog):
     Every read names its partitions and is one snapshot; ids that live elsewhere are not found.
 
     Args:
-        clock: Tells when blocks are recorded and jobs are due.
+        clock: Used to know when blocks are recorded and jobs are due.
         stamps: Say with which settings jobs are done.
-        quorum: How many agents must bear out what is proposed for all of a user's.
+        quorum: How many agents must support what is proposed for all of a user's.
         blobs: Keeps the bytes of attachments; without it there are none.
         trusted: Tools that are systems of the owner's, by name.
     """
@@ -116,7 +116,7 @@ class Archive(UsageLog):
 
         Args:
             url: `sqlite:///path`, `sqlite://` (in memory) or `postgresql://...`.
-            settings: With which jobs are done, and how many agents must bear out what is proposed for all of a user's.
+            settings: Those that jobs are done with, and how many agents must support what is proposed for all of a user's.
             blobs: Keeps the bytes of attachments.
 
         Raises:
@@ -246,7 +246,7 @@ class Archive(UsageLog):
     ) -> tuple[int, message_rows.Known | None, Sequence[Message]]:
         """Return the number of a partition, locked, what it holds of these messages, and which of them were not erased.
 
-        Where all of them were, nothing is told of the partition.
+        If all of them were, nothing is returned of the partition.
         """
         place = partition_rows.cached(connection, [partition]).get(partition, 0)
         self.database.lock(connection, [place] if place else ())
@@ -392,7 +392,7 @@ class Archive(UsageLog):
         after: int = 0,
         dropped: bool | None = None,
     ) -> Mapping[str, Recorded]:
-        """Return messages to the letter, by id, in the order of recording: what comparing very many costs least with.
+        """Return messages exactly as recorded, by id, in the order of recording: what comparing very many costs least with.
 
         Args:
             ids: Only these ids.
@@ -524,7 +524,7 @@ class Archive(UsageLog):
         """Return the labels of the blocks of conversations that someone read, the newest first, but for those that failed.
 
         Args:
-            reader: As the index entries tell it: a model, or `extractive`.
+            reader: As the index entries name it: a model, or `extractive`.
             recipe: The way of summarising whose failures are left out.
         """
         with self.database.read() as connection:
@@ -578,7 +578,7 @@ class Archive(UsageLog):
         """Return live memories that are given to the agent unasked, the most important first, then the newest.
 
         Args:
-            applies_to: Where the others apply, as `project:<name>`, of which policies come first.
+            applies_to: Where the others apply, as `project:<name>`; policies come first.
             core: Core rules; else the others.
             limit: At most so many.
         """
@@ -587,7 +587,7 @@ class Archive(UsageLog):
             return memory_rows.read_rules(connection, places, applies_to, core=core, limit=limit)
 
     def shelved(self, partitions: Sequence[Partition], memory_ids: Sequence[str]) -> Mapping[Shelf, frozenset[str]]:
-        """Return the topics that these memories stand on, with those of them that stand on each."""
+        """Return the topics of these memories, each with its memories."""
         with self.database.read() as connection:
             return memory_rows.read_shelved(connection, partition_rows.known(connection, partitions), memory_ids)
 
@@ -628,7 +628,7 @@ class Archive(UsageLog):
     def forgotten(
         self, partitions: Sequence[Partition], memory_id: str | None = None
     ) -> tuple[tuple[Memory, str], ...]:
-        """Return what is forgotten, to the letter, each with the operation that forgot it.
+        """Return what is forgotten, unredacted, each with the operation that forgot it.
 
         Every other read shows that a memory was forgotten, and not what it said.
 
@@ -653,7 +653,7 @@ class Archive(UsageLog):
             return committed(connection, partition_rows.known(connection, [partition]), operation_id)
 
     def operation(self, partitions: Sequence[Partition], operation_id: str) -> tuple[tuple[Memory, Memory], ...]:
-        """Return what an operation changed, to the letter: each head as it is now, with the version before the operation."""
+        """Return what an operation changed, unredacted: each head as it is now, with the version before the operation."""
         with self.database.read() as connection:
             return memory_rows.read_operation(connection, partition_rows.known(connection, partitions), operation_id)
 

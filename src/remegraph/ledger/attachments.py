@@ -201,7 +201,7 @@ class BlobFolder:
             ) from error
 
     def get(self, sha256: str) -> bytes:
-        """Return bytes to the letter.
+        """Return the exact bytes.
 
         Raises:
             SetupError: They are not there any more, cannot be read, or are others.

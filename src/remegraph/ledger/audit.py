@@ -1,7 +1,7 @@
 """The journal for those who audit it: read in its order, checked link by link, and exported with heads.
 
 Each partition is a chain of its own. The head of an export says how many events it holds and where their chain begins and
-ends, and seals their lines to the letter: given the head, nothing in the file can be changed or left out unnoticed.
+ends, and seals their exact lines: given the head, nothing in the file can be changed or left out unnoticed.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class AuditTrail:
             yield found
 
     def walk(self) -> Callable[[str, Event], bool]:
-        """Return what tells of one event after another of a partition whether it fits the chain before it."""
+        """Return a check that says, event by event of a partition, whether it fits the chain before it."""
         walk = self._journal.walk()
         return lambda previous, event: walk.fits(previous, {**dict(event), "time": micros(event.time)})
 
@@ -296,11 +296,11 @@ def _entry(row: Row[Any], partition: Partition, previous: str) -> AuditEntry:
 
 
 def _unfit(numbers: Sequence[int], sealed: datetime | None) -> Iterator[Mismatch]:
-    """Yield what tells of events that fit no key at hand.
+    """Yield a mismatch for events that fit none of the keys.
 
     Args:
         numbers: The events.
-        sealed: When a newer key took over after them, where none of theirs fits: then one mismatch stands for all.
+        sealed: When a newer key took over after them, where none of theirs fits: then one mismatch covers all.
     """
     if numbers and sealed is not None:
         which = f"{len(numbers)} events before the seal of {sealed:%Y-%m-%d %H:%M} UTC"

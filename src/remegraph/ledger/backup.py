@@ -1,4 +1,4 @@
-"""Backups of a ledger on SQLite, taken while others write and restored elsewhere; and copies, told from originals.
+"""Backups of a ledger on SQLite, taken while others write and restored elsewhere; and how to recognise copies.
 
 A backup is a folder: the ledger, the attachments, the key of the journal and a manifest. The vector index is not in it:
 it is rebuilt from the ledger, which holds the vectors. The copy is one snapshot of the ledger; readers and writers go
@@ -301,7 +301,7 @@ def declare_copy(database: Database) -> None:
 
 
 def _current_place(connection: Connection) -> str:
-    """Return where this ledger is; nothing where that cannot be told: in a file, or on a server that keeps it secret."""
+    """Return where this ledger is: a file, or a server; nothing where that cannot be known, as a server may hide it."""
     if connection.dialect.name == "sqlite" or not connection.execute(_MAY_ASK).scalar_one():
         return ""
     return str(connection.execute(_ASK_PLACE).scalar_one())

@@ -481,7 +481,7 @@ def read_by(connection: Connection, partition_ids: Sequence[int], reader: str, r
     """Return the labels of the blocks of conversations that someone read, the newest first, but for those that failed.
 
     Args:
-        reader: As the index entries tell it: a model, or `extractive`.
+        reader: As the index entries name it: a model, or `extractive`.
         recipe: The way of summarising whose failures are left out.
     """
     mine = and_(blocks.c.partition_id == summaries.c.partition_id, blocks.c.block_id == summaries.c.block_id)

@@ -175,7 +175,7 @@ class _Commit:
     entries: list[Entry] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     indexed: dict[fulltext.TextShelf, dict[str, str | None]] = field(default_factory=dict)
-    """What full text shall say of each touched record; none: it leaves the index."""
+    """What full text should index of each touched record; none: it leaves the index."""
     stale: defaultdict[fulltext.TextShelf, set[str]] = field(default_factory=lambda: defaultdict(set))
     """Those of them that full text may hold already."""
 
@@ -376,7 +376,7 @@ class _Commit:
             self.stale[shelf].add(record_id)
 
     def _index(self) -> None:
-        """Put what changed in the full text index, or take it out; tell the vector index."""
+        """Put what changed in the full text index, or take it out; mark it for the vector index."""
         texts = {
             shelf: [fulltext.TextEntry(name, token_counts(said)) for name, said in records.items() if said is not None]
             for shelf, records in self.indexed.items()
@@ -451,7 +451,7 @@ class _Commit:
                 raise ConflictError(changed[:1], "Words of it were withheld meanwhile: read it again.")
 
     def _withhold(self) -> None:
-        """Withhold words and show others again, first: what is written in this change is held against what is left."""
+        """Withhold words and show others again, first: what is written in this change is checked against what is left."""
         for partition, number in self.numbers.items():
             hidden = [each for each in self.changes.withheld if each.partition == partition]
             shown = [each for each in self.changes.shown if each.partition == partition]

@@ -93,7 +93,7 @@ What the URL, the role or the database says comes first; what a server's system 
 """
 _COMPILED: LRUCache[Any, Any] = LRUCache(1_000)  # statements of the ledgers on SQLite
 SILENT = "gives no sign of life"
-"""What is told of a server that neither answers a statement nor takes up a connection."""
+"""The message for a server that neither answers a statement nor accepts a connection."""
 
 _LEAST_SILENCE = 1.0  # seconds; libpq waits no shorter for a connection
 _BEAT = 1.0  # seconds between two signs of life in a transaction that computes
@@ -224,7 +224,7 @@ def _give_password(
 
 
 def _connect(silence: float, dialect: Any, _record: object, args: list[Any], given: dict[str, Any]) -> Any:
-    """Open a connection on which a server that stands still is noticed."""
+    """Open a connection that notices a frozen server."""
     connection = _listening(dialect.loaded_dbapi).connect(*args, **given)
     connection.silence = silence
     return connection
@@ -237,10 +237,10 @@ def _listening(driver: Any) -> Any:
 
 
 class _Listening:
-    """Ends a call once the server stands still; one that is busy is waited for, however long.
+    """Ends a call once the server is frozen; a busy one is waited for, however long.
 
-    A frozen server's system goes on acknowledging what is sent, so TCP notices nothing, and the server's own time limits
-    stand still with it. Whether a statement only takes long is asked by another connection: a server that lives answers.
+    A frozen server's system still acknowledges what is sent, so TCP notices nothing, and the server's own time limits
+    are frozen with it. Whether a statement only takes long is asked by another connection: a server that lives answers.
     """
 
     driver: Any
@@ -278,7 +278,7 @@ class _Listening:
             self.close()
             raise self.driver.OperationalError(f"the server {SILENT}") from error
         except self.driver.OperationalError:
-            return  # it answers, and lets no one in; what is gone, the waiting connection is told itself
+            return  # it answers, and lets no one in; if it is gone, the waiting connection notices that itself
 
 
 def _parsed(url: str) -> URL:
@@ -331,7 +331,7 @@ def _write_ahead(cursor: sqlite3.Cursor) -> None:
 
 
 class Heartbeat:
-    """Says something in transactions that last, so that PostgreSQL ends only those whose process is gone or stands still."""
+    """Says something in transactions that last, so that PostgreSQL ends only those whose process is gone or frozen."""
 
     def __init__(self, errors: type[Exception]) -> None:
         self._errors = errors
@@ -368,6 +368,6 @@ class Heartbeat:
             late = time.monotonic() - _BEAT
             for began, driver, turn in self._open.copy().values():
                 if began < late:
-                    with turn, suppress(self._errors):  # whoever uses the connection next is told
+                    with turn, suppress(self._errors):  # the next user of the connection gets the error
                         if id(turn) in self._open and driver.info.transaction_status.name == "INTRANS":
                             driver.execute("SELECT 1")

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 _LOCK_NAMESPACE = 0x72656D65  # "reme": keeps our advisory locks apart from those of a host
 _TASK_NAMESPACE = _LOCK_NAMESPACE + 1
-# What an operational error of either engine tells, and what to do about it: first what stays as it is, then what may pass.
+# What an operational error of either engine says, and what to do about it: first lasting defects, then passing outages.
 _DEFECTS = (
     ("not a database", "Another file lies there: open another home, or move that file away."),
     ("malformed", "The file is damaged: restore a backup, or salvage it with `sqlite3 FILE .recover`."),
@@ -63,12 +63,10 @@ _OUTAGES = (
 _PATIENT = text(  # where the limit is ours, and no one's who wants it
     "SELECT set_config('lock_timeout', '0', :here) FROM pg_settings WHERE name = 'lock_timeout' AND source = 'session'"
 )
-_FILES = (
-    text(  # of the ledger's tables and what its owner made beside them; each has another one once it was written anew
-        "SELECT relname, pg_relation_filenode(oid), CAST(CAST(oid AS regclass) AS text) AS quoted FROM pg_class "
-        "WHERE relkind = 'r' AND (relowner, relnamespace) = "
-        "(SELECT relowner, relnamespace FROM pg_class WHERE oid = CAST('messages' AS regclass))"
-    )
+_FILES = text(  # of the ledger's tables and its owner's others; a table has another one after it was rewritten
+    "SELECT relname, pg_relation_filenode(oid), CAST(CAST(oid AS regclass) AS text) AS quoted FROM pg_class "
+    "WHERE relkind = 'r' AND (relowner, relnamespace) = "
+    "(SELECT relowner, relnamespace FROM pg_class WHERE oid = CAST('messages' AS regclass))"
 )
 _CLEAR_STATISTICS = text(  # of tables that are empty now: to count nothing leaves what was counted before
     "SELECT pg_clear_attribute_stats(CAST(schemaname AS text), CAST(tablename AS text), CAST(attname AS text), inherited) "
@@ -90,7 +88,7 @@ _USUAL = PoolPolicy()
 _LOOK = 3.0
 """Seconds for which a schema is taken to be as it was; then the next write looks."""
 _IN_LINE = 1.0
-"""Seconds that a call waits for its turn: whoever holds up the line holds up nobody for longer."""
+"""Seconds that a call waits for its turn: no other call holds it up for longer."""
 _REVISION = "SELECT version_num FROM remegraph_schema"
 
 _log = logging.getLogger(__name__)
@@ -398,7 +396,7 @@ class Database:
                 freed for new rows, and what was in it stays until those come.
 
         Returns:
-            Why not all files of tables were written anew; nothing where they were.
+            Why not all files of tables were rewritten; nothing where they were.
 
         Raises:
             SetupError: The database cannot be used, or another process reads an old state of it.
@@ -466,7 +464,7 @@ class Database:
     def _connected(self) -> Connection:
         """Return a connection; one that the server refuses for now is asked for again, until the wait is over.
 
-        Whoever waits may get one that others of this process give back meanwhile. Nothing was done yet, so it is safe.
+        A waiting call may get one that another thread returns meanwhile. Nothing was done yet, so it is safe.
         """
         end, pause = time.monotonic() + self._wait, _FIRST_PAUSE
         while True:
@@ -517,13 +515,13 @@ class Database:
                 migrations.check_fit(migrations.recorded(connection))
         with self.write() as connection:
             if not self.is_sqlite:
-                connection.execute(_PATIENT, {"here": True})  # whoever migrates now may take minutes
+                connection.execute(_PATIENT, {"here": True})  # a migration may take minutes
             self.lock(connection, [EVERYBODY])
             migrations.upgrade(connection)
 
     @contextmanager
     def _translated(self) -> Iterator[_Course]:
-        """Tell trouble with the file or the server in our own words, here and nowhere else."""
+        """Translate errors of the file or the server into our own, here and nowhere else."""
         self.check()
         course = _Course()
         try:
@@ -559,7 +557,7 @@ def _cure(signs: Iterable[tuple[str, str]], told: str) -> str | None:
 
 
 def _vacuumed(connection: Connection, *, full: bool) -> str:
-    """Vacuum the ledger's tables in PostgreSQL, and count anew what it keeps of their columns: the words in them are among it.
+    """Vacuum the ledger's tables in PostgreSQL, and recompute the statistics of their columns, which contain words from them.
 
     Returns:
         Why tables keep their files, if so. It skips what an account may not with a warning.

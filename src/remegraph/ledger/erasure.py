@@ -1,7 +1,7 @@
 """Erasure in the ledger, step by step: rows, vectors, bytes.
 
 What is asked for is written down first; each step notes in SQL that it is done, and can be repeated. So an erasure
-that was stopped anywhere is finished by whoever comes next. The rows go in one transaction.
+that was stopped anywhere is finished by the next process. The rows go in one transaction.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Eraser:
         self._new_id = new_id
 
     def ask(self, request: ErasureRequest) -> str:
-        """Write down durably what shall be erased; return the id of the erasure.
+        """Write down durably what should be erased; return the id of the erasure.
 
         Raises:
             NotFoundError: A person, message, memory or thread is not there.
@@ -122,7 +122,7 @@ class Eraser:
             return tuple(connection.execute(query).scalars())
 
     def receipts(self, erasure_id: str = "") -> tuple[Erasure, ...]:
-        """Return the receipts of erasures, the newest first; of one that is not done, when it was asked for and where it stands.
+        """Return the receipts of erasures, the newest first; of an unfinished one, when it was asked for and its stage.
 
         Args:
             erasure_id: The id of one, or its beginning; nothing: all.
@@ -167,7 +167,7 @@ class Eraser:
         return Erasure.from_json(self._row(erasure_id).body)
 
     def rewrite(self) -> tuple[Erasure, ...]:
-        """Have tables written anew, if erasures were done without it; return their receipts, which say how it went.
+        """Have tables rewritten, if erasures were done without it; return their receipts, which say how it went.
 
         Raises:
             SetupError: The ledger cannot be used; repeat.
@@ -275,7 +275,7 @@ class Eraser:
         return found + beside
 
     def _left(self, plan: _Plan) -> dict[str, int]:
-        """Look in every place once more."""
+        """Check every place again."""
         with self._database.read() as connection:
             found: dict[str, int] = dict(Removal(connection).left(plan.partition_ids)) if plan.partition_ids else {}
             for number, ids in plan.messages.items():
@@ -306,14 +306,14 @@ def _add(found: dict[str, int], place: str, count: int) -> None:
 
 
 def _deeds(connection: Connection, subject: Subject) -> int:
-    """Return how often a person acted or decided, as the ledger still tells."""
+    """Return how often the ledger still shows that a person acted or decided."""
     places = partition_rows.around(connection, subject.tenant)
     told = len(acted_in(connection, places, subject.user))
     return told + sum(1 for _ in _decisions(connection, places, subject.user))
 
 
 def _decisions(connection: Connection, places: Iterable[int], name: str) -> Iterator[tuple[Table, int, str]]:
-    """Yield the rows that tell this name as that of whoever decided, and what they say without it."""
+    """Yield the rows with this name as the one who decided, and their content without it."""
     for some in chunks(list(places)):
         for table, record, field in _DECISIONS:
             query = select(table.c.id, table.c.body).where(table.c.partition_id.in_(some))
@@ -337,7 +337,7 @@ class _Plan:
     removed: dict[str, int]
     rederived: int
     actors_left: int = 0
-    """Decisions that still told the name after it."""
+    """Decisions that still had the name after it."""
     namesake: bool = False
     """Whether an agent has the same name."""
     index_left: int = 0
@@ -423,7 +423,7 @@ class _ErasureTransaction:
         return self._plan(partition_ids=numbers, messages={}, collections=homes, blobs=blobs, **unnamed)
 
     def _unname_all(self, tenant: Tenant, own: Sequence[int]) -> dict[str, Any]:
-        """Take the names of whoever acted from the journals of a tenant, and those of its users from nameless ones."""
+        """Remove the names of actors from the journals of a tenant, and those of its users from nameless ones."""
         places = partition_rows.around(self._connection, tenant.tenant)
         users, nameless = {place.user for place in places.values()}, list(places.keys() - set(own))
         acted: set[str] = set()

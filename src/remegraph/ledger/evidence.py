@@ -1,4 +1,4 @@
-"""Where a memory came from, checked again in the commit: its words stand in messages, its blocks hold them."""
+"""Where a memory came from, checked again in the commit: its words are in messages, its blocks hold them."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _kept(connection: Connection, claims: Sequence[Claim]) -> dict[int, set[Sour
 
 
 def _text(connection: Connection, evidence: Evidence, row: Row[Any]) -> str:
-    """Return what the quote must stand in: the words of the message, or what is in the attachment that is named."""
+    """Return what must contain the quote: the words of the message, or what is in the attachment that is named."""
     if not evidence.attachment:
         return Message.from_json(row.body).text
     read = attachments.readings(connection, row.partition_id, row.message_id)
@@ -140,7 +140,7 @@ def _text(connection: Connection, evidence: Evidence, row: Row[Any]) -> str:
 
 
 def _supports(connection: Connection, evidence: Evidence, row: Row[Any]) -> bool:
-    """Return whether the words stand in a message; a mark stands for words that are withheld, and no words do.
+    """Return whether a message contains the words. If words of it are withheld, a mark counts, withheld words do not.
 
     Raises:
         ConflictError: They are withheld.

@@ -136,7 +136,7 @@ def _plain(value: object) -> object:
 
 
 class Stamps:
-    """Which jobs are done here: those that bear the stamp of these settings, or none."""
+    """Which jobs are done here: those with the stamp of these settings, or without one."""
 
     def __init__(self, settings: Settings) -> None:
         self.of = cache(partial(_stamp, settings))
@@ -185,7 +185,7 @@ class JobQueue:
     """A durable queue, at most one open job per kind and partition, in the ledger's own table: work is queued in the transaction that causes it.
 
     Args:
-        clock: Tells when leases run out.
+        clock: Used to know when leases run out.
         stamps: Say which jobs are done here.
     """
 
@@ -207,7 +207,7 @@ class JobQueue:
             enqueue(connection, {kind: micros(self._clock())}, partition_id, stamp)
 
     def ready(self, kinds: Collection[str], *, asleep: bool = False) -> frozenset[str]:
-        """Return the kinds of which a job can be claimed; see `claim`."""
+        """Return the kinds with a job that can be claimed; see `claim`."""
         there = (jobs.c.kind.in_(kinds), claimable(micros(self._clock()), asleep=asleep), self._fits)
         with self._database.read() as connection:
             return frozenset(connection.execute(select(jobs.c.kind).where(*there).distinct()).scalars())
@@ -267,9 +267,9 @@ class JobQueue:
         """Close a job; false where the fence says that another worker has it now.
 
         Args:
-            outcome: `retry` waits twice as long each time; `back`, not tried, waits for whoever comes next.
+            outcome: `retry` waits twice as long each time; `back`, not tried, waits for the next worker.
             reason: Why it did not work.
-            again: When a job that is done is due once more.
+            again: When a job that is done is due again.
         """
         now = micros(self._clock())
         delay = min(_FIRST_DELAY << min(job.attempts - 1, 32), _LONGEST_DELAY)
@@ -382,7 +382,7 @@ class JobQueue:
         )
 
     def crowded(self, kind: str, most: int) -> bool:
-        """Return whether so many jobs wait that are due, or more."""
+        """Return whether at least this many due jobs wait."""
         due = (jobs.c.kind == kind, jobs.c.state == "waiting", jobs.c.due_at <= micros(self._clock()))
         with self._database.read() as connection:
             return connection.execute(select(jobs.c.id).where(*due).offset(most - 1).limit(1)).first() is not None
@@ -414,7 +414,7 @@ def _alone(now: int, kinds: Collection[str]) -> ColumnElement[bool]:
 
 
 def _state(now: int) -> Case[str]:
-    """Return the state of a job as it is told: of those that wait, which are due."""
+    """Return the state of a job as it is reported, which of the waiting ones are due."""
     return case(
         (jobs.c.state != "waiting", jobs.c.state),
         (jobs.c.due_at == ASLEEP, "asleep"),
@@ -507,7 +507,7 @@ def check_open(
 
 
 def _reader(connection: Connection, partition_id: int, block_id: str) -> str | None:
-    """Return who read a block, as its index entry tells; none where it has none."""
+    """Return what read a block, by its index entry; none where it has none."""
     here = (summaries.c.partition_id == partition_id, summaries.c.block_id == block_id)
     body = connection.execute(select(summaries.c.body).where(*here)).scalar_one_or_none()
     return None if body is None else BlockSummary.from_json(body).extractor

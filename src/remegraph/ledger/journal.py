@@ -1,7 +1,7 @@
 """What every change leaves behind: a row of the journal, chained to the row before it.
 
 Each event carries an HMAC of itself and of the chain before it in its partition; the partition's row keeps the newest
-one. Whoever changes, moves or drops an event without the key breaks the chain there. Digests are salted, so that what an
+one. Changing, moving or dropping an event without the key breaks the chain there. Digests are salted, so that what an
 event is about cannot be guessed from it.
 
 The keys are a file in the home that only its owner reads, unless the settings give them. A ring holds the newest key and
@@ -58,7 +58,7 @@ HEAD: Sequence[ColumnElement[Any]] = (
     partitions.c.journal_head,
     _SEALING.scalar_subquery().label("sealing"),
 )
-"""The columns of `heads_of`, for whoever reads the row of a partition anyway."""
+"""The columns of `heads_of`, to read along with the row of a partition."""
 
 _HEADS = select(*HEAD).where(partitions.c.id.in_(bindparam("numbers", expanding=True)))
 _SET_HEAD = update(partitions).where(partitions.c.id == bindparam("number")).values(journal_head=bindparam("head"))
@@ -97,7 +97,7 @@ class Journal:
     """Writes events so that none can be changed unseen.
 
     Args:
-        ring: The keys at hand, newest first: whoever has one can write a chain that fits.
+        ring: The keys given, newest first: anyone with one can write a chain that fits.
         sealing: Fingerprint of the key that seals; the newest unless given.
     """
 
@@ -106,7 +106,7 @@ class Journal:
         self._salt = salt.encode()
         self._sealing = sealing or next(iter(self._keys))
         self.again: Callable[[], Sequence[bytes]] = tuple
-        """Reads the keys once more, should another process have changed the one that seals."""
+        """Reads the keys again, should another process have changed the one that seals."""
 
     @property
     def ours(self) -> bool:
@@ -125,7 +125,7 @@ class Journal:
         Where the key that seals it is not at hand, nothing but what follows from the ledger can be written.
 
         Args:
-            ring: Keys of whoever runs it.
+            ring: Keys of the process.
 
         Raises:
             JournalKeyError: It is not sealed yet, and a key must be given.
@@ -212,12 +212,12 @@ class Journal:
         return count
 
     def unname(self, connection: Connection, partition_ids: Collection[int], name: str | None, instead: str) -> int:
-        """Take the name of whoever acted from events, and chain their partitions again; return how many events that were.
+        """Remove an actor's name from events, and chain their partitions again; return how many events that were.
 
         Args:
             connection: A write transaction that has locked the partitions.
-            name: Who acted; none: whoever did.
-            instead: What stands there from now on.
+            name: Who acted; none: any actor.
+            instead: What replaces it.
         """
         count = 0
         self._sealing = connection.execute(_SEALING).scalar_one()
@@ -226,7 +226,9 @@ class Journal:
                 events.c.partition_id == number,
                 events.c.actor == name if name is not None else events.c.actor != instead,
             )
-            connection.execute(update(events).where(*mine, events.c.version == 0).values(digest=""))  # it told the name
+            connection.execute(
+                update(events).where(*mine, events.c.version == 0).values(digest="")
+            )  # it depends on the name
             count += connection.execute(update(events).where(*mine).values(actor=instead)).rowcount
             self._chain_anew(connection, number, salted=True, key=self._sealing)
         return count
@@ -245,7 +247,7 @@ class Journal:
         return tuple(_hmac(key, f"{seal}\n{line}") for key, seal in zip(self._sealing_first(), before, strict=True))
 
     def marks(self, line: str) -> tuple[str, ...]:
-        """Return what stands for what was erased, by each key at hand, the one that seals first."""
+        """Return the marks of what was erased, by each key given, the one that seals first."""
         return tuple(_hmac(key, f"tombstone\n{line}") for key in self._sealing_first())
 
     def _sealing_first(self) -> list[bytes]:
@@ -269,7 +271,7 @@ class Journal:
     def _settled(cls, connection: Connection, ring: Sequence[bytes]) -> Self | None:
         """Return the journal as it was sealed; none where nothing is, or only an empty one with another key.
 
-        A chain whose seal is gone was sealed all the same: to take it for one of an earlier release would be to vouch for
+        A chain whose seal is gone was still sealed: to take it for one of an earlier release would be to vouch for
         whatever it says.
         """
         found = connection.execute(select(seals)).first()
@@ -393,7 +395,7 @@ class KeyRing:
     Args:
         keys: Newest first; none where no one gave one.
         first: Makes the first key of a journal that is not sealed yet, where none is at hand.
-        again: Reads the keys once more, where that may bring others.
+        again: Reads the keys again, where that may bring others.
 
     Raises:
         JournalKeyError: By `first`, where a key must not be made in silence.

@@ -226,7 +226,7 @@ def _by_id(
 
 
 def _meets(memory: Memory, given: Mapping[str, Collection[Any]]) -> bool:
-    """Return whether a memory meets the conditions of `read` that a head tells by itself."""
+    """Return whether a memory meets the conditions of `read` that its head alone decides."""
     told = {
         "statuses": memory.status,
         "layers": memory.layer,
@@ -251,7 +251,7 @@ def read_full_ids(connection: Connection, names: Sequence[str]) -> tuple[str, ..
 
 
 def _shown(body: str) -> Memory:
-    """Return a memory as it is shown: of one that was forgotten, only that there is one."""
+    """Return a memory as it is shown: of a forgotten one, only that it exists."""
     memory = Memory.from_json(body)
     return silenced(memory) if memory.status == FORGOTTEN else memory
 
@@ -347,7 +347,7 @@ def read_carried_out(connection: Connection, partition_id: int, reason: str) -> 
 def read_forgotten(
     connection: Connection, places: Mapping[int, Partition], memory_id: str | None = None
 ) -> tuple[tuple[Memory, str], ...]:
-    """Return what is forgotten, to the letter, each with the operation that forgot it.
+    """Return what is forgotten, unredacted, each with the operation that forgot it.
 
     Args:
         memory_id: Only this memory.
@@ -364,7 +364,7 @@ def read_forgotten(
 def read_operation(
     connection: Connection, places: Mapping[int, Partition], operation_id: str
 ) -> tuple[tuple[Memory, Memory], ...]:
-    """Return what an operation changed, to the letter: each head as it is now, with the version before the operation.
+    """Return what an operation changed, unredacted: each head as it is now, with the version before the operation.
 
     Of what was out of sight already while a request waited, that is the version that was in sight.
     """
@@ -468,7 +468,7 @@ def read_attributes(connection: Connection, places: Mapping[int, Partition]) -> 
 def read_shelved(
     connection: Connection, places: Mapping[int, Partition], memory_ids: Sequence[str]
 ) -> dict[Shelf, frozenset[str]]:
-    """Return the topics that memories stand on, with those of them that stand on each. No memory is read."""
+    """Return the topics of memories, each with its memories. No memory is read."""
     standing: dict[int, list[str]] = defaultdict(list)
     shelves: dict[int, Shelf] = {}
     for chunk in chunks(memory_ids):
@@ -535,7 +535,7 @@ def head_columns(memory: Memory, topic_id: int) -> dict[str, Any]:
     """Return the columns of a head, as the table `memories` has them.
 
     Args:
-        topic_id: Number of the topic it stands on.
+        topic_id: Number of its topic.
     """
     return {
         "topic_id": topic_id,
@@ -556,7 +556,7 @@ def head_columns(memory: Memory, topic_id: int) -> dict[str, Any]:
 
 
 def read_heads(connection: Connection, memory_ids: Iterable[str]) -> dict[str, Head]:
-    """Return the heads of memories by id, whoever they are of; none for those that there are not."""
+    """Return the heads of memories by id, of any partition; none for unknown ids."""
     found: dict[str, Head] = {}
     query = select(memories, partitions.c.tenant, partitions.c.user, partitions.c.agent, partitions.c.project)
     query = query.join(partitions, partitions.c.id == memories.c.partition_id)

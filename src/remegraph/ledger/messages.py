@@ -49,7 +49,7 @@ _others = messages.alias()
 _ASKED_FOR = and_(
     messages.c.partition_id == partitions.c.id, messages.c.message_id.in_(bindparam("ids", expanding=True))
 )
-_KNOWN = (  # a row that names no message tells of the partition alone
+_KNOWN = (  # a row that names no message is about the partition alone
     select(
         partitions.c.last_seq,
         *HEAD,
@@ -95,7 +95,7 @@ class Known(NamedTuple):
     graves: bool
     """Whether anything was erased, or said off the record, anywhere."""
     heads: Heads
-    """Where its journal goes on."""
+    """Where its journal continues."""
     digests: dict[str, str]
     """Of those that are recorded, by id."""
 
@@ -344,13 +344,13 @@ def asked(connection: Connection, places: Mapping[int, Partition]) -> Iterable[S
 
 
 def recorded(connection: Connection, partition_id: int, ids: Sequence[str]) -> dict[str, Recorded]:
-    """Return messages to the letter, by id."""
+    """Return messages exactly as recorded, by id."""
     rows = (row for chunk in chunks(ids) for row in connection.execute(_RECORDED, {"here": partition_id, "ids": chunk}))
     return _to_the_letter(rows)
 
 
 def revisions(connection: Connection, partition_id: int, ids: Collection[str]) -> dict[str, Recorded]:
-    """Return, to the letter, what hosts put in the place of messages."""
+    """Return, exactly as recorded, what hosts put in the place of messages."""
     query = _TO_THE_LETTER.where(messages.c.body.contains(json.dumps(REVISES))).order_by(messages.c.seq)
     found = _to_the_letter(connection.execute(query, {"here": partition_id})) if ids else {}
     return {name: each for name, each in found.items() if revised(each.body) in ids}
@@ -359,7 +359,7 @@ def revisions(connection: Connection, partition_id: int, ids: Collection[str]) -
 def course(
     connection: Connection, partition_id: int, thread: str | None, after: int, *, dropped: bool | None
 ) -> dict[str, Recorded]:
-    """Return messages to the letter, by place; see `Archive.recorded`."""
+    """Return messages exactly as recorded, by place; see `Archive.recorded`."""
     query = _TO_THE_LETTER.where(messages.c.seq > after).order_by(messages.c.seq)
     if thread is not None:
         query = query.where(messages.c.thread == thread)

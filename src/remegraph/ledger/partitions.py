@@ -120,7 +120,7 @@ def ensure(connection: Connection, wanted: Iterable[Partition]) -> dict[Partitio
 def hold(database: Database, connection: Connection, wanted: Sequence[Partition]) -> dict[Partition, int]:
     """Return the numbers of partitions, which are created where they are missing, and lock them.
 
-    Who waited for a lock may have waited for an erasure: then the name stands for another partition by now.
+    A lock may have been held by an erasure: then the name means another partition by now.
     """
     numbers, held = ensure(connection, wanted), dict[Partition, int]()
     while numbers != held:

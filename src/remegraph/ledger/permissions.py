@@ -85,7 +85,7 @@ class GrantBook:
     A grant lets its reader see live memories of the giver's own partition, and nothing around them.
 
     Args:
-        clock: Tells when grants are over.
+        clock: Used to know when grants end.
     """
 
     def __init__(self, database: Database, journal: Journal, clock: Clock, new_id: NewId) -> None:
@@ -287,7 +287,7 @@ def _grant(row: Row[Any]) -> Grant:
 # -------------------------------------------------------------------------------------------------- consent
 
 WITNESSES = frozenset({"propose", "corroborate"})
-"""The acts by which an agent stands for what it knows itself."""
+"""The acts by which an agent vouches for what it knows itself."""
 
 _OWN = frozenset({
     "memory_id", "version", "partition", "status", "importance", "resident", "summary", "evidence", "block_ids", "trust",
@@ -389,10 +389,10 @@ class Consent:
 
     Args:
         connection: A write transaction that has locked their partitions.
-        changes: What shall change.
+        changes: What is to change.
         numbers: The numbers of the partitions that it names.
         heads: The heads, as JSON, of all memories that it names, by id.
-        quorum: How many agents must bear out what is proposed.
+        quorum: How many agents must support what is proposed.
     """
 
     connection: Connection
@@ -411,7 +411,7 @@ class Consent:
 
         Raises:
             ConsensusError: One agent alone would change what is shared, or its word does not count.
-            ConflictError: What bears a proposal out changed meanwhile.
+            ConflictError: What supports a proposal changed meanwhile.
         """
         shared = [
             change
@@ -453,7 +453,7 @@ class Consent:
         if word is None or (old is None) != (word.act == "propose"):
             raise _alone(new)
         if old is not None and substance(old) != substance(new):
-            raise ConsensusError(f"Proposal {new.memory_id} would say something else.", "Propose what it shall say.")
+            raise ConsensusError(f"Proposal {new.memory_id} would say something else.", "Propose what it should say.")
         known = endorsements_of(self.connection, {self.numbers[new.partition]: new.partition}, [new.memory_id])
         if word.act in WITNESSES:
             self._check_witness(word, new, old, known)
@@ -473,7 +473,7 @@ class Consent:
         if not mine.live or mine.version != word.version:
             raise ConflictError([mine.memory_id])
         if word.by in {each.by for each in known if each.act in WITNESSES}:
-            raise ConsensusError(f"Agent {word.by} bears proposal {new.memory_id} out already.", "Another one must.")
+            raise ConsensusError(f"Agent {word.by} supports proposal {new.memory_id} already.", "Another agent must.")
         if old is None and substance(mine) != substance(new):
             raise ConsensusError(f"Memory {mine.memory_id} does not say that.", "Propose what a memory says.")
         if old is not None and (why := doubt(mine, old)):

@@ -1,4 +1,4 @@
-"""Procrastinate brings work to workers as it comes: PostgreSQL tells them, in the transaction that causes it.
+"""Procrastinate brings work to workers as it comes: PostgreSQL notifies them, in the transaction that causes it.
 
 It carries the number of a job and nothing else. Whether there is something to do, and who may do it, the ledger's own row
 says, by its lease and its fence. So a delivery may come twice, too early, or from a worker that was taken for dead: it
@@ -65,18 +65,18 @@ _DELIVER = (
 )
 """A delivery that waits for the same job does for this one, too. Procrastinate's own way fails there: PostgreSQL would log it."""
 
-_LOOKS = 3  # polls between two looks for what is due later, of which nobody is told
+_LOOKS = 3  # polls between two looks for what is due later, which causes no notification
 _RECONNECT = 4.0  # seconds until a pool that cannot connect is given up for a new one, which tries at once
 _BEATS = 6  # heartbeats, and sweeps, in the time of a lease
 _GONE = 20  # leases after which procrastinate forgets a worker, and ends it should it come back
 _NOTED = 2 * _RECONNECT  # seconds within which procrastinate has noted the end of a delivery, or failed to
-_TICK = 1.0  # until it is noticed that procrastinate ended by itself
+_TICK = 1.0  # until it is noticed that procrastinate ended
 _LOGGERS = ("procrastinate.worker", "procrastinate.utils", "psycopg", "psycopg.pool")
 _LOST = (psycopg.Error, ConnectorException, PoolTimeout, LedgerUnavailableError)
 
 
 class Procrastinate:
-    """Fills `ports.Courier`. From when it is made, it is told of every job that is enqueued.
+    """Fills `ports.Courier`. Once it is made, it learns of every job that is enqueued.
 
     Args:
         database: The ledger, on PostgreSQL; procrastinate's tables are made in it where they are missing.
@@ -119,7 +119,7 @@ class Procrastinate:
         Args:
             deliver: Does a job, if it can be claimed; returns when to come again, if at all.
             policy: How long a silent worker is believed, and how often is looked should PostgreSQL not be heard.
-            stop: Set by whoever wants it to end.
+            stop: Set it to end the work.
             alive: Called while it listens.
 
         Raises:
@@ -180,7 +180,7 @@ class Procrastinate:
         connection.execute(_DELIVER, delivery)
 
     def again(self, calls: Sequence[Call]) -> None:
-        """Have jobs delivered once more whose worker is gone: its deliveries would hold them back until it is forgotten."""
+        """Have jobs delivered again whose worker is gone: its deliveries would otherwise hold them back until it expires."""
         with self._database.write() as connection:
             for call in calls:
                 held = (_DELIVERIES.c.status == literal_column("'doing'"), _DELIVERIES.c.task_name == _NAME)
@@ -258,7 +258,7 @@ class Procrastinate:
                         del self._returned[each]
 
     async def _keep_freeing(self) -> None:
-        """End deliveries of which nobody does the job: a worker died before it had it, or when it was done with it."""
+        """End deliveries whose job no worker does: the worker died before it had the job, or after it was done."""
         idle: set[int] = set()
         while True:
             with suppress(LedgerUnavailableError):
@@ -288,7 +288,7 @@ class Procrastinate:
             connection.execute(delete(_DELIVERIES).where(*held))
 
     def _sweep(self) -> None:
-        """Ring for what can be claimed, and no one is told of: its worker died, or it was enqueued before."""
+        """Notify workers of jobs that can be claimed and have no delivery: their worker died, or they were enqueued before."""
         now = micros(self._clock())
         stamp = case((jobs.c.stamp == "", ""), else_=func.concat(" ", jobs.c.stamp))
         told = select(_DELIVERIES).where(
@@ -306,7 +306,7 @@ class Procrastinate:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Let procrastinate and its pool tell an outage in detail at DEBUG alone: whoever works is told of it, in one line."""
+    """Let procrastinate and its pool log an outage in detail at DEBUG alone: the worker logs it in one line."""
     loggers, lowered = [logging.getLogger(name) for name in _LOGGERS], partial(_lowered)
     for each in loggers:
         each.addFilter(lowered)

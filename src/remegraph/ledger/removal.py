@@ -1,4 +1,4 @@
-"""Removal of rows in the transaction of an erasure: records by name, memories with what stands on them."""
+"""Removal of rows in the transaction of an erasure: records by name, memories with what is based on them."""
 
 from __future__ import annotations
 
@@ -397,7 +397,7 @@ class PartitionLoss:
             self.connection.execute(update(links).where(here, links.c.reason != "").values(reason=""))
 
     def _clear_topic(self, number: int, touched: dict[int, dict[str, bool]]) -> None:
-        """Remove a topic on which nothing stands any more but stubs, which may not keep its name either."""
+        """Remove a topic that has only stubs left, which may not keep its name either."""
         rows = self.connection.execute(select(memories).where(memories.c.topic_id == number)).all()
         topic = self.connection.execute(select(topics).where(topics.c.id == number)).one()
         if topic.target == NAMELESS or any(row.status not in TOMBSTONES for row in rows):

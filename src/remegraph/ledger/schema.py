@@ -322,7 +322,7 @@ outcomes = Table(
     UniqueConstraint("partition_id", "memory_id", "run"),
 )
 
-# Which knowledge an agent has given to others: by that a true source is told from a forged one.
+# Which knowledge an agent has given to others: this distinguishes a true source from a forged one.
 shares = Table(
     "shares",
     metadata,
@@ -457,7 +457,7 @@ attachments = Table(
     Index(None, "sha256"),
 )
 
-# Where each thread stands: what no block holds yet is found without reading the history.
+# The state of each thread: what no block holds yet is found without reading the history.
 threads = Table(
     "threads",
     metadata,
@@ -579,7 +579,7 @@ revocations = Table(
     Column("at", Big, nullable=False),
 )
 
-# Who bears out, approves or refuses what is proposed for all agents of a user; appended, never changed.
+# Who supports, approves or refuses what is proposed for all agents of a user; appended, never changed.
 endorsements = Table(
     "endorsements",
     metadata,
@@ -657,7 +657,7 @@ jobs = Table(
     partition(),
     Column("kind", Text, nullable=False),
     Column("state", Text, nullable=False),  # waiting, running, done, dead
-    Column("again", Boolean, nullable=False),  # asked for once more while it was running
+    Column("again", Boolean, nullable=False),  # asked for again while it was running
     Column("attempts", Integer, nullable=False),
     Column("due_at", Big, nullable=False),
     Column("owner", Text, nullable=False),

@@ -221,7 +221,7 @@ class ItemShelf:
         self._left.clear()
 
     def _mark(self, record_ids: Iterable[str]) -> None:
-        """Tell the indexer that records came or went."""
+        """Notify the indexer that records came or went."""
         vectors.mark(self._connection, [Key(self._partition_id, "item", name) for name in record_ids])
 
     # ------------------------------------------------------------------------------------------ queries

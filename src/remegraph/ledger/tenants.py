@@ -60,7 +60,7 @@ _Limit = tuple[str, str]
 class Tenants:
     """What tenants and users hold and use, and what the limits leave them. Safe to use from any thread.
 
-    A limit that was found used up is remembered until the minute is over: whoever calls again and again costs nothing.
+    A limit that was found used up is remembered until the minute is over: repeated calls cost nothing.
 
     Args:
         limits: How much may be used.
@@ -133,7 +133,7 @@ class Tenants:
         return next((each for each, count in zip(limits, used, strict=True) if count >= limits[each]), None)
 
     def _of(self, holder: Holder, names: Sequence[str]) -> dict[_Limit, int]:
-        """Return the limits that bear on a holder."""
+        """Return the limits that apply to a holder."""
         found = {"tenant": self._limits.tenants.get(holder.tenant, self._limits.tenant), "user": self._limits.user}
         return {
             (whose, name): most
@@ -156,7 +156,7 @@ class Tenants:
         self._add({(place, day_of(micros(self._clock()))): {**spent, "refused": 0}})
 
     def written_by(self, write: Callable[[], None]) -> None:
-        """Say what is called in the background to write refusals down: `flush`, and whatever tells of its failures."""
+        """Set what is called in the background to write refusals down: `flush`, and what reports its failures."""
         self._write = write
 
     def flush(self) -> None:

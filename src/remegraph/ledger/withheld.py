@@ -100,7 +100,7 @@ def words(body: str, stored: str | None) -> Message:
 def of_messages(
     connection: Connection, partition_ids: Iterable[int], message_ids: Iterable[str]
 ) -> dict[str, list[tuple[str, list[str | None]]]]:
-    """Return, by id, the text of messages of which something is withheld, and what is."""
+    """Return, by id, the text of messages with withheld parts, and these parts."""
     found: dict[str, list[tuple[str, list[str | None]]]] = defaultdict(list)
     query = select(messages.c.message_id, messages.c.body, messages.c.withheld).where(messages.c.withheld.is_not(None))
     for places in chunks(sorted(set(partition_ids))):
@@ -290,7 +290,7 @@ def _invalidate(connection: Connection, partition_id: int) -> None:
 Grave = Literal["message", "block", "memory", "call", "thread", "person"]
 
 ANY = exists(select(tombstones.c.mark)).label("graves")
-"""A column that says whether there is any mark, for whoever reads a row anyway: most ledgers have none to look among."""
+"""A column that says whether there is any mark, to read along with a row: most ledgers have none."""
 
 # Said once: building a statement costs as much as running it.
 _FOUND = select(tombstones.c.mark).where(tombstones.c.mark.in_(bindparam("marks", expanding=True)))
@@ -303,7 +303,7 @@ _WHEN = (
 
 
 def person(whose: Subject | Partition) -> Partition:
-    """Return what stands for a person, or the person of a partition, whatever agent and project."""
+    """Return the mark of a person, or of a partition's person, whatever agent and project."""
     return Partition(tenant=whose.tenant, user=whose.user)
 
 

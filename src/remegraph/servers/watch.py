@@ -21,7 +21,7 @@ LIVE, READY = PROBES = ("/health/live", "/health/ready")
 
 _REFUSED = frozenset({401, 403, 421})
 _SHOWN = 12
-"""Digits of a digest that tell callers apart. They say nothing of a secret; a name is guessed from a list of names."""
+"""Digits of a digest that distinguish callers. They say nothing of a secret; a name is guessed from a list of names."""
 
 _log = logging.getLogger("remegraph.access")
 

@@ -1,6 +1,6 @@
 """What keeps an index that hangs from holding anyone up.
 
-A circuit breaker stands before a server; calls are given up in time; and what follows a write is not waited for.
+A circuit breaker guards a server; calls are given up in time; and what follows a write is not waited for.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class TimedCalls:
         try:
             return patience.within(call)
         except TimeoutError as error:
-            if patience.seconds >= self._limit:  # else whoever asked was in more of a hurry
+            if patience.seconds >= self._limit:  # else the caller allowed less time
                 with self._lock:
                     self._late, self._look_at = True, time.monotonic() + self._limit
             raise VectorIndexError(_WHAT, _CURE) from error
@@ -116,12 +116,12 @@ class TimedCalls:
         Thread(target=self._time, args=(call,), name="remegraph-index-look", daemon=True).start()
 
     def _time(self, call: Callable[[], object]) -> None:
-        """Let whoever asks wait again, where a call is in time, well or badly."""
+        """Let callers wait again after a call that ended in time, with or without an error."""
         began = time.monotonic()
         try:
             call()
         except RemegraphError:
-            pass  # whoever asks next is told
+            pass  # the next caller gets the error
         finally:
             with self._lock:
                 self._looking = False
@@ -144,7 +144,7 @@ class Background:
     Once it took longer, no one waits until it is as quick again. The thread ends when there is nothing to do.
 
     Args:
-        moment: Seconds that whoever asks looks on.
+        moment: Seconds that a caller waits.
     """
 
     def __init__(self, do: Callable[[], object], moment: float) -> None:

@@ -221,7 +221,7 @@ class ChromaIndex:
         return False
 
     def give_up(self) -> None:
-        """Have Chroma forget the client in a forked child, where it would hand it out to whoever connects there."""
+        """Have Chroma forget the client in a forked child, where it would be handed out to new connections."""
         if self._client is not None:
             _forget(self._client._system)  # type: ignore[attr-defined]  # noqa: SLF001 - as above
 

@@ -84,7 +84,7 @@ _DELETE = delete(texts).where(texts.c.id.in_(bindparam("ids", expanding=True)))
 _FTS_DELETE = text("INSERT INTO texts_fts (texts_fts, rowid, terms) VALUES ('delete', :id, :terms)")
 
 # CROSS JOIN: first the index, then its rows; SQLite's planner would ask the index about each row of the shelf.
-# Rows that name no record tell how many records and tokens of a kind there are in all.
+# Rows that name no record hold how many records and tokens of a kind there are in all.
 _KINDS: BindParameter[str] = bindparam("kinds", expanding=True)
 _FTS_MATCH = text(
     """
@@ -113,12 +113,12 @@ _INDEXED = and_(
     texts.c.kind == "message",
     texts.c.record_id == messages.c.message_id,
 )
-# Said once: building a statement costs as much as running it. A row that names no message tells of the partition alone.
+# Said once: building a statement costs as much as running it. A row that names no message is about the partition alone.
 _NEWER = (
     select(partitions.c.erasures, messages.c.seq, messages.c.thread, messages.c.role, texts.c.length, texts.c.asks)
     .select_from(partitions)
     .outerjoin(
-        # All that bounds it stands inside: SQLite makes the inner join by itself first, of everybody's messages where it may.
+        # All conditions are inside: SQLite does the inner join first, and otherwise of everyone's messages.
         join(
             messages,
             texts,
@@ -195,7 +195,7 @@ def _take_out(connection: Connection, partition_id: int, rows: Sequence[Row[int,
     if not rows:
         return
     shelves = {kind: TextShelf(partition_id, kind) for kind in dict.fromkeys(row.kind for row in rows)}
-    if connection.dialect.name == "sqlite":  # a contentless table must be told what it holds
+    if connection.dialect.name == "sqlite":  # a contentless table needs to be given what it holds
         gone = [{"id": row.id, "terms": " ".join(_terms(shelves[row.kind], json.loads(row.counts)))} for row in rows]
         connection.execute(_FTS_DELETE, gone)
     connection.execute(_DELETE, {"ids": [row.id for row in rows]})
@@ -290,7 +290,7 @@ def _query(
 
 
 def _looked_for(tokens: Sequence[str]) -> Callable[[str], list[int]]:
-    """Return what tells how often each of a few tokens is counted: looked for, as to read all of the JSON takes ten times as long.
+    """Return the counts of a few tokens, as columns: searched for, as reading all of the JSON takes ten times as long.
 
     Counts are as `put` writes them. No token holds a quote, so what looks like a key is one.
     """
@@ -309,7 +309,7 @@ def _looked_for(tokens: Sequence[str]) -> Callable[[str], list[int]]:
 
 
 def _looked_up(tokens: Sequence[str]) -> Callable[[str], list[int]]:
-    """Return what tells how often each of many tokens is counted: here to read all of the JSON is the shorter way."""
+    """Return the counts of many tokens, as columns: here reading all of the JSON is faster."""
     places = {token: place for place, token in enumerate(tokens)}
 
     def counted(stored: str) -> list[int]:
@@ -344,7 +344,7 @@ def _terms(shelf: TextShelf, counts: Mapping[str, int]) -> list[str]:
 
 @lru_cache(maxsize=1 << 12)
 def _term(token: str) -> str:
-    """Return a token as ASCII letters and digits; two tokens may share a term, their counts tell them apart."""
+    """Return a token as ASCII letters and digits; two tokens may share a term, their counts distinguish them."""
     if len(token) <= _LONGEST_TOKEN and token.isascii() and token.isalnum():
         return token.lower()
     data = token.encode("utf-8", "surrogatepass")
@@ -388,7 +388,7 @@ class LayoutCache:
             self._cached.pop(partition_id, None)
 
     def clear(self) -> None:
-        """Keep nothing: whoever closes a ledger wants its memory back now, not when cycles are next looked for."""
+        """Keep nothing: memory of a closed ledger is freed now, not at the next garbage collection."""
         with self._lock:
             self._cached.clear()
 

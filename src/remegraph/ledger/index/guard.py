@@ -1,11 +1,11 @@
 """An embedded index that cannot take its host down.
 
-`kill -9` in the middle of a bulk write tears Chroma's files, and whoever opens torn files dies. So this process opens
+`kill -9` in the middle of a bulk write tears Chroma's files, and a process that opens torn files dies. So this process opens
 the index only after it was closed in order and its files are byte for byte as they were left, or after another process
-has opened it and lived. An older copy of the folder is sound and wrong; it is told by its generation, which changes
+has opened it and lived. An older copy of the folder is sound and wrong; it is recognised by its generation, which changes
 with every write, in the ledger and beside the index.
 
-While that is not known, every call is a `VectorIndexError`: recall goes on from SQL and does not wait.
+While that is not known, every call is a `VectorIndexError`: recall searches SQL and does not wait.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LENGTH = 4
 """Bytes of the length of a vector, in `length.bin`."""
 
 _HEADER = Struct("<iQQQQ")
-"""How the header of an HNSW index begins: version, offset, vectors that there is room for, vectors, bytes of each."""
+"""How the header of an HNSW index begins: version, offset, capacity in vectors, vectors, bytes of each."""
 
 _CLEAR_QUEUE = (
     "DELETE FROM embeddings_queue WHERE NOT EXISTS"
@@ -103,7 +103,7 @@ class IndexFolder:
         """Replace the note, whole or not at all.
 
         Raises:
-            OSError: It cannot be written; the old one stands.
+            OSError: It cannot be written; the old one stays.
         """
         new = self._note.with_suffix(".new")
         new.write_text(json.dumps(asdict(note)), encoding="utf-8")
@@ -129,7 +129,7 @@ class IndexFolder:
     def blank(self) -> None:
         """Overwrite what Chroma reserved and never filled: it writes such space as it finds it in this process's memory.
 
-        Vectors that are gone, and anything else that the host once had in memory, would stand there.
+        Otherwise removed vectors, and anything else that was once in memory, would be in there.
 
         Raises:
             OSError: A file cannot be written.
@@ -176,7 +176,7 @@ def _blank(path: Path, filled: int, reserved: int) -> None:
 
 
 def _checksum(path: Path) -> int:
-    """Return a CRC: it shall find accidents, at the speed of reading."""
+    """Return a CRC: it is meant to find accidents, at the speed of reading."""
     found = 0
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
@@ -267,7 +267,7 @@ class GuardedIndex:
         """Look whether the index is sound, in another process where that could kill this one; wait for the answer.
 
         Args:
-            thorough: Probe in another process in any case; meanwhile recall goes on from SQL.
+            thorough: Probe in another process in any case; meanwhile recall searches SQL.
 
         Raises:
             VectorIndexError: It could not be probed.
@@ -369,7 +369,7 @@ class GuardedIndex:
         return self._chroma
 
     def _look(self) -> dict[str, str] | None:
-        """Return what is wrong as far as the files tell without opening them; none where they do not."""
+        """Return what is wrong as far as the files show without opening them; none where they do not."""
         self._generation = recorded(self._database)
         note, there = self._folder.note(), self._folder.files.exists()
         if self._generation not in (note or Note()).generations:

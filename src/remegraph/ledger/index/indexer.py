@@ -1,6 +1,6 @@
 """Keeps the vector index true to the ledger: embeds what is new, applies the dirty set, rebuilds the index.
 
-The index is told what a record is *now*, whatever happened to it before, so the order of changes does not matter and
+The index is given what a record is *now*, whatever happened to it before, so the order of changes does not matter and
 every step can be repeated. A mark goes once its record is applied, and only if it is still the one that was seen.
 Whatever moves or drops vectors in the index marks them first: should it stop half-way, the next `apply` heals it,
 and until then recall finds them in SQL.
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 _SYNC = 1  # what one process at a time does
 _GROWN = 0.5  # share of a collection after whose writing all of it is looked for
-_TRIES = 2  # how often what no search finds is written once more, which gives it new ways
+_TRIES = 2  # how often what no search finds is rewritten, which gives it new links
 _BATCH = 500  # records that are embedded, written and applied together: as many as one statement names
 
 Advance = Callable[[int, int], None]
@@ -88,7 +88,7 @@ class Indexer:
         self._embedding = Lock()
         self._embedded: frozenset[str] = frozenset()  # marks whose records have a vector
         self._written: dict[str, int] = defaultdict(int)  # records, since all of a collection were looked for
-        self._due: dict[str, float] = {}  # from so many on they are looked for again
+        self._due: dict[str, float] = {}  # from this many on they are looked for again
         self._closed = False
 
     def close(self) -> None:
@@ -198,7 +198,7 @@ class Indexer:
             if not isinstance(failure, ModelUnavailableError):  # else every batch would wait for it in vain
                 try:
                     self._embed(embedder, batch)
-                except ModelError as error:  # what needs no embedding is applied all the same
+                except ModelError as error:  # what needs no embedding is still applied
                     failure = failure or error
             try:
                 applied += self._apply_batch(batch, touched)
@@ -208,7 +208,7 @@ class Indexer:
             if advance is not None:
                 advance(min(applied, total), total)
         if down is not None:
-            with suppress(ModelError):  # the index fails: that is told
+            with suppress(ModelError):  # the index fails: that is reported
                 self.embed_marked(embedder)
             raise down
         if self._part(embedder, touched):
@@ -331,7 +331,7 @@ class Indexer:
     # ------------------------------------------------------------------------------------------ reach
 
     def _write(self, index: VectorIndex, home: str, keys: Sequence[Key], rows: Vectors) -> list[Key]:
-        """Write records, those that no search finds once more; return what no search finds all the same."""
+        """Write records, again those that no search finds; return what still no search finds."""
         self._written[home] += len(keys)
         for _ in range(1 + _TRIES):
             names = [index_id(key) for key in keys]
@@ -407,7 +407,7 @@ class Indexer:
         return bool(leaving)
 
     def _embed_everything(self, embedder: Embedder, embedder_id: int, advance: Advance | None) -> None:
-        """Embed all live records that have no vector of this embedder; goes on where it was stopped."""
+        """Embed all live records that have no vector of this embedder; continues where it was stopped."""
         with self._database.read() as connection:
             total = sum(vectors.count_live(connection, kind) for kind in KINDS)
         done = 0

@@ -6,7 +6,7 @@ through vectors of others. So only a collection that grew large gets a graph (HN
 
 Vectors are kept in half precision, at half the room: the index proposes, and the ledger, which has them in full, decides.
 
-The tables are made like those of procrastinate, by whoever may; a role that may only change rows does all but make graphs.
+The tables are made like those of procrastinate, by an account that may; a role that may only change rows does all but make graphs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 __all__ = ["LARGE", "PgvectorIndex", "complete", "lacking", "orphaned", "sweep"]
 
 LARGE = 20_000
-"""Vectors from which on a collection gets a graph: to compare so many takes some 15 milliseconds."""
+"""Number of vectors from which on a collection gets a graph: comparing as many takes some 15 milliseconds."""
 
 _LONGEST = 4_000  # dimensions that a graph can have
 _NEAR = 10  # hits that are looked at for a record, given its own vector

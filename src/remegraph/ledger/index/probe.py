@@ -1,4 +1,4 @@
-"""Opens an index in a process of its own, to learn whether it is sound: a damaged one kills whoever opens it.
+"""Opens an index in a process of its own, to learn whether it is sound: a damaged one kills the process that opens it.
 
 `probe` is the near end. The far end is this module run as a program: it prints what it begins, then what it found,
 so that the last line names the collection that killed it.
@@ -29,7 +29,7 @@ __all__ = ["Prober", "segments"]
 
 _SECONDS = 60.0
 _CHUNK = 1 << 20
-_DEATHS = 2  # so many collections that kill the probe, and the index is given up as a whole
+_DEATHS = 2  # after this many collections that kill the probe, the whole index is given up
 _WALK = 20_000  # records that one search visits: nearly all of a collection, so that a torn graph shows
 _FOUND = 0.9  # share of them that a sound graph reaches at least; those we saw reach .999
 

@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 _FETCH = 100  # candidates that the index is asked for at least: asking for more widens its search, too
 _WIDEN = 4
-_WIDEST = 4_000  # beyond so many, reading all vectors from SQL is the better search
+_WIDEST = 4_000  # beyond this many, reading all vectors from SQL is the better search
 
 
 _SHARE = (
@@ -330,7 +330,7 @@ class VectorProjection:
     def meanings(self, partition: Partition, memory_ids: Sequence[str]) -> Mapping[str, Vectors]:
         """Return the unit vectors of those of these memories that have one, by id.
 
-        Only an embedder that knows meaning can tell more than the words do: with another, there are none.
+        Only an embedder that knows meaning adds to the words: with another, there are none.
         """
         if not self._embedder.semantic:
             return {}
@@ -370,7 +370,7 @@ class VectorProjection:
     def reindex(self, embedder: Embedder, progress: Advance | None = None) -> int:
         """Embed everything with another embedder, then change over to it; return how many records were written.
 
-        Until the change the old vectors serve. May be stopped at any time: called again, it goes on where it was.
+        Until the change the old vectors serve. May be stopped at any time: called again, it continues where it was.
 
         Args:
             progress: Told how many records are embedded, and of how many.
@@ -378,7 +378,7 @@ class VectorProjection:
         Raises:
             IndexOwnedError: Another process owns the index.
             ModelUnavailableError: The embedder did not answer; nothing has changed for recall.
-            DimensionError: It gave vectors of another length than it says, or not finite ones. Likewise.
+            DimensionError: It gave vectors of another length than it says, or not finite ones.
         """
         written = self._indexer.reindex(embedder, progress)
         self._embedder = embedder
@@ -481,7 +481,7 @@ def _lost(
     homes: Mapping[Key, str],
     exact_limit: int,
 ) -> Iterator[Mismatch]:
-    """Tell which records recall misses: the index is asked for them, and does not find them by their own vector."""
+    """Return which records recall misses: the index does not find them by their own vector."""
     by_home: dict[str, list[Key]] = defaultdict(list)
     with database.read() as connection:
         asked = placement.searched(connection, embedder_id, exact_limit)

@@ -1,7 +1,7 @@
 """Vectors in SQL: what is embedded, what the index has not seen yet, and exact search.
 
 A vector belongs to a record (partition, kind, id) and an embedder, and names the text it was made of by digest:
-a text that stayed the same is never embedded again. All functions take a connection; whoever calls them decides
+a text that stayed the same is never embedded again. All functions take a connection; the caller decides
 on the transaction. Those that write need the lock of the partitions that they write.
 """
 
@@ -313,7 +313,7 @@ def nearest(
 
 
 def cosines(rows: NDArray[np.float16] | Vectors, vector: Vectors) -> NDArray[np.float64]:
-    """Return the cosine of each unit row with a unit vector, rounded so that it does not depend on what stands beside it.
+    """Return the cosine of each unit row with a unit vector, rounded so that it does not depend on the rows beside it.
 
     Not by `@`: after a product of some size OpenBLAS keeps all other cores waiting for work for 100 ms.
     """
@@ -393,7 +393,7 @@ def _key(row: Row[*tuple[Any, ...]]) -> Key:
 
 
 def _slots(keys: Iterable[Key]) -> Iterator[tuple[int, dict[str, int | str]]]:
-    """Yield how many `_among` names and what it is told, until all are named; what is left over repeats the last."""
+    """Yield how many `_among` names and its parameters, until all are named; the last is repeated to fill up."""
     named = list(keys)
     for first in range(0, len(named), _MANY):
         some = named[first : first + _MANY]

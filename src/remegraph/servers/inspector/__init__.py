@@ -70,7 +70,7 @@ def inspector(
 
 
 async def _login(request: Request) -> Response:
-    """Let in the visitor who has the token, and tell others where it is shown."""
+    """Let in the visitor who has the token, and show others where to find it."""
     session, name = desk(request).session, cookie_name(request.headers["host"])
     if session.knows(request.cookies.get(name, "")):
         return RedirectResponse("/", 303)

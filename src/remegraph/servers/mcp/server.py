@@ -267,7 +267,7 @@ def _rendered(name: str, language: Language, values: Mapping[str, str]) -> str:
 # -------------------------------------------------------------------------------------------------- resources
 
 _MOST = 200
-"""Records that one reading shows, the newest; that there are others is said, and searching finds them."""
+"""Records that one reading shows, the newest; it says if there are others, which searching finds."""
 
 _LONGEST = 4000
 """Characters that it shows of one message: a tool may have returned a book."""

@@ -73,7 +73,7 @@ class Tokens(TokenVerifier):
     def of_file(cls, path: Path) -> Self:
         """Read tokens from a JSON file: `{"TOKEN": {"user": ..., "agent": ...}, ...}`.
 
-        When the file has changed, the next request is held against what it says then: a token that was taken out is
+        When the file has changed, the next request is checked against its new content: a token that was taken out is
         refused, and a new one let in. Replace it whole; one that cannot be used changes nothing, and the log says so.
 
         Args:
@@ -146,7 +146,7 @@ def _read(path: Path) -> dict[str, Scope]:
 
 
 def _faults(error: ValidationError) -> str:
-    """Tell what is wrong with an entry without a word of it: its token is a secret, and logs name no user.
+    """Return what is wrong with an entry without a word of it: its token is a secret, and logs name no user.
 
     A key that is not known comes first: where one is missing, it was mostly mistyped.
     """
@@ -222,7 +222,7 @@ async def serve_http(
     names: Sequence[str] = (),
     ready: Callable[[str], object] = lambda _: None,
 ) -> None:
-    """Serve over HTTP until the process is told to stop. On SIGHUP the file of tokens is read again, as after any change of it.
+    """Serve over HTTP until the process is stopped. On SIGHUP the file of tokens is read again, as after any change of it.
 
     Args:
         server: As `memory_server` returns it, without a scope.
