@@ -444,7 +444,7 @@ def test_a_pack_takes_no_files_place_unless_told(source: MemoryKit, tmp_path: Pa
         source.packs.build(path, scope=ANN)
     assert (sorted(tmp_path.iterdir()), diary.read_text(encoding="utf-8")) == (before, "Monday")
     if name in {"nowhere", "folder"}:
-        with pytest.raises(InputError, match="no file"):
+        with pytest.raises(InputError, match="not a file"):
             source.packs.build(path, scope=ANN, overwrite=True)
     else:
         source.packs.build(path, scope=ANN, overwrite=True)

@@ -131,7 +131,7 @@ FAULTS = (
         (
             Patch(
                 "ledger/evidence.py",
-                "[row for row in rows if _says(connection, evidence, row)]",
+                "[row for row in rows if _supports(connection, evidence, row)]",
                 "rows",
             ),
         ),
