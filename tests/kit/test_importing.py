@@ -191,7 +191,7 @@ def test_no_record_gets_the_label_of_a_block_that_was_erased(kit: MemoryKit) -> 
 
 @pytest.mark.slow
 def test_two_thousand_memories_of_mem0_come_whole_by_batches(kit: MemoryKit) -> None:
-    """Nothing is lost, whatever the size; a run that is cancelled goes on where it stopped."""
+    """Nothing is lost, whatever the size; a run that is cancelled continues where it stopped."""
     said = ("Likes dish {}.", "Plans trip {} for spring.", "Works on project {} with Tom.", "Has read book {}.")
     export = {"results": [record(f"m{number}", said[number % 4].format(number)) for number in range(2_000)]}
     done: list[int] = []

@@ -236,7 +236,7 @@ def test_a_budget_stops_between_blocks_and_the_rest_waits(tmp_path: Path) -> Non
     """A hard budget over many blocks: what it paid for is kept, the rest is pending and says so."""
     with open_kit(tmp_path, {"DigestAnswer": digest()}) as kit:
         kit.add_messages(DAYS, scope=ANN)
-        with pytest.raises(BudgetExceededError, match="goes on where it stopped"):
+        with pytest.raises(BudgetExceededError, match="continues where it stopped"):
             kit.summarize(scope=ANN, close=True, budget=Budget(max_calls=2))
 
         assert len(model_of(kit).calls) == 2

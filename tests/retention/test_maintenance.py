@@ -331,7 +331,7 @@ def test_a_run_tells_how_far_it_is_and_stops_when_it_is_told_to(house: House) ->
     clock.move(240 * DAY)
     twice(house)
     told: list[Progress] = []
-    with pytest.raises(CancelledError, match="goes on where it stopped"):
+    with pytest.raises(CancelledError, match="continues where it stopped"):
         kit.retention.maintain(scope=ann, progress=told.append, cancel=lambda: bool(told))
     assert [(each.done, each.total, each.detail) for each in told] == [(1, 6, "fade")]
     rest = kit.retention.maintain(scope=ann, progress=told.append)
