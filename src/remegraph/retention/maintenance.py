@@ -58,7 +58,7 @@ class Round:
     def check(self) -> None:
         """Raise `CancelledError` if the run was cancelled."""
         if self.cancel is not None and self.cancel():
-            raise CancelledError("It was cancelled.", "Run it again: it goes on where it stopped.")
+            raise CancelledError("It was cancelled.", "Run it again: it continues where it stopped.")
 
     def report(self, progress: Progress) -> None:
         """Report progress."""
