@@ -322,7 +322,7 @@ class _Steps:
         found = [hit.record_id for hits in (state["memories"], raw) for hit in hits]
         first = (*dated(own, now), *self._beside.at_stake(state, state["partitions"], found))
         context = assemble(
-            (hit for hit in self._in_order(shown, raw, traced, capped.keys(), state) if hit.record_id not in held),
+            (hit for hit in self._for_context(shown, raw, traced, capped.keys(), state) if hit.record_id not in held),
             state["budget"],
             self._count,
             state["working"],
@@ -344,7 +344,7 @@ class _Steps:
             "unlikely": dated(unlikely, now) if silent else (),
         }
 
-    def _in_order(
+    def _for_context(
         self,
         shown: Mapping[str, Sequence[Hit]],
         raw: Sequence[Hit],

@@ -112,7 +112,7 @@ class Tokens(TokenVerifier):
 
 
 _FORM = 'Write {"TOKEN": {"user": "ann"}} there.'
-_TOLD = 5  # wrong entries that one error names
+_NAMED_AT_ONCE = 5  # wrong entries that one error names
 
 
 def _known(scopes: Mapping[str, Scope]) -> dict[str, Scope]:
@@ -140,8 +140,8 @@ def _read(path: Path) -> dict[str, Scope]:
         except ValidationError as error:
             faults.append(f"entry {place} is no scope ({_faults(error)})")
     if faults:
-        more = f", and {len(faults) - _TOLD} more" if len(faults) > _TOLD else ""
-        raise SetupError(f"The tokens in {path} cannot be read: {'; '.join(faults[:_TOLD])}{more}.", _FORM)
+        more = f", and {len(faults) - _NAMED_AT_ONCE} more" if len(faults) > _NAMED_AT_ONCE else ""
+        raise SetupError(f"The tokens in {path} cannot be read: {'; '.join(faults[:_NAMED_AT_ONCE])}{more}.", _FORM)
     return found
 
 
