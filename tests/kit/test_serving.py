@@ -52,9 +52,9 @@ def turn(kit: MemoryKit, number: int = 0, scope: Scope = ANN) -> bool:
 
 
 @contextmanager
-def serving(kit: MemoryKit, concurrency: int = 1) -> Iterator[Event]:
+def serving(kit: MemoryKit, concurrency: int = 1, stop: Event | None = None) -> Iterator[Event]:
     """A kit that works in another thread, until it is told to stop."""
-    stop = Event()
+    stop = stop or Event()
     thread = Thread(target=kit.work.serve, args=(stop,), kwargs={"concurrency": concurrency})
     thread.start()
     try:
@@ -135,6 +135,39 @@ def test_a_worker_that_is_stopped_finishes_its_block_and_gives_the_job_back(tmp_
             stop.set()
             told.set()
         assert [(job.state, job.attempts) for job in kit.admin.jobs()] == [("waiting", 0)]
+        assert kit.admin.stats()["blocks_pending"] == 1
+
+
+class Unheard(Event):
+    """Is set, and who waits for it has not woken yet: threads do so when the interpreter lets them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.woken = Event()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        found = super().wait(timeout)
+        return self.woken.wait(PATIENCE) if timeout is None else found
+
+
+def test_a_worker_that_is_stopped_begins_no_block_however_late_the_stop_is_heard(tmp_path: Path) -> None:
+    """A model's call may take a minute, and an orchestrator waits for two."""
+    stop, asked = Unheard(), Queue[str]()
+
+    def answer(call: ModelCall) -> dict[str, Any]:
+        asked.put(call.messages[-1].text)
+        stop.set()
+        return digest()
+
+    with opened(tmp_path, answer) as kit:
+        turn(kit, 0)
+        turn(kit, 1)
+        with serving(kit, stop=stop):
+            asked.get(timeout=PATIENCE)
+            while any(job.state == "running" for job in kit.admin.jobs()):
+                Event().wait(0.01)
+            stop.woken.set()
+        assert asked.empty()
         assert kit.admin.stats()["blocks_pending"] == 1
 
 

@@ -58,6 +58,7 @@ class Runner:
         health: Told what fails.
         alert: Whether to look that often for what other processes enqueue.
         alive: Called at each look, and between the steps of each job.
+        stop: Set, it has all end as `stop` does, even before the thread that waits for it wakes.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Runner:
         health: Health,
         alert: bool = False,
         alive: Callable[[], object] = lambda: None,
+        stop: Event | None = None,
     ) -> None:
         self._worker = worker
         self._clock = clock
@@ -78,6 +80,7 @@ class Runner:
         self._health = health
         self._alert = alert
         self._alive = alive
+        self._stop = stop or Event()
         self._lookout = threading.Lock()
         self._bell = threading.Event()
         self._alone = threading.Lock()  # held by the one for whom all others pause
@@ -240,7 +243,7 @@ class Runner:
 
     def _stopped(self) -> bool:
         self._alive()
-        return self._closed or self._asides > 0
+        return self._closed or self._stop.is_set() or self._asides > 0
 
     def _leave(self) -> None:
         """Let the process end: what cannot be finished immediately is left to the next one."""
@@ -369,7 +372,16 @@ def _look(
     """Look for work again and again."""
     poll = parts.settings.capture.poll
     worker = partial(Worker, parts, duties)
-    runner = Runner(worker, parts.clock, concurrency=concurrency, poll=poll, health=health, alert=True, alive=alive)
+    runner = Runner(
+        worker,
+        parts.clock,
+        concurrency=concurrency,
+        poll=poll,
+        health=health,
+        alert=True,
+        alive=alive,
+        stop=stop,
+    )
     try:
         runner.wake()
         stop.wait()
