@@ -170,6 +170,26 @@ def test_a_fork_of_a_fork_and_back_again(host: Host) -> None:
     assert "scarlet" in host.known(EITHER)
 
 
+def test_an_agent_may_repeat_what_was_taken_back_and_is_said_again(host: Host) -> None:
+    """Nobody asked to forget it: a person took another course, and comes to the same words."""
+    host.say(LIVED)
+    base = host.checkpoint(f"You said: {LIVED}")
+    host.say("It flies.")
+    host.kit.drain()  # so that a memory goes with the words
+    host.say(PLANE, base)
+    host.say("It flies high.")
+    assert host.heard() == both(LIVED, PLANE, "It flies high.")
+
+
+def test_an_agent_may_repeat_the_newer_form_of_what_was_edited(host: Host) -> None:
+    host.say(BOAT)
+    host.kit.drain()
+    first = state_of(host.graph)[0]
+    host.graph.update_state(thread("1"), {"messages": [first.model_copy(update={"content": PLANE})]})
+    host.say("I bought a boat, too.")
+    assert host.heard()[-2:] == both("I bought a boat, too.")
+
+
 def test_two_messages_at_once_take_the_place_of_one(host: Host) -> None:
     """A person sends two lines where one was taken back."""
     host.say(LIVED)

@@ -658,7 +658,7 @@ class Archive(UsageLog):
             return memory_rows.read_operation(connection, partition_rows.known(connection, partitions), operation_id)
 
     def causes(self, partition: Partition) -> Collection[str]:
-        """Return the operations that withhold words of messages here."""
+        """Return the operations that withhold words of messages here because someone wants them forgotten."""
         with self.database.read() as connection:
             return withheld_rows.causes(connection, list(partition_rows.known(connection, [partition])))
 

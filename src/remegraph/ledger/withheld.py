@@ -152,11 +152,19 @@ def by(connection: Connection, places: Mapping[int, Partition], cause: str) -> t
 
 
 def causes(connection: Connection, partition_ids: Sequence[int]) -> frozenset[str]:
-    """Return the operations that withhold words in these partitions."""
+    """Return the operations that withhold words in these partitions because someone wants them forgotten.
+
+    What its host edited, abandoned or removed is not part of the conversation any more, and may be said again.
+    """
     query = select(messages.c.withheld).where(
         messages.c.partition_id.in_(partition_ids), messages.c.withheld.is_not(None)
     )
-    return frozenset(note["cause"] for stored in connection.execute(query).scalars() for note in notes(stored))
+    return frozenset(
+        note["cause"]
+        for stored in connection.execute(query).scalars()
+        for note in notes(stored)
+        if note["reason"] in {"forgotten", "asked"}
+    )
 
 
 def add(connection: Connection, partition_id: int, asked: Sequence[Withholding], now: int) -> None:
