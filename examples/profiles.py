@@ -1,9 +1,9 @@
-"""Typed profiles of a person, a project and a tool: what conversations say fills the fields of pydantic models.
+"""Typed profiles of a person, a project and a tool: conversations fill the fields of pydantic models.
 
     python examples/profiles.py
 
-The chat model is that of the environment (`REMEGRAPH_MODEL`). Each field comes with the words it stands on, with what it
-held before, or with the reason why it is unknown; what fits no field is remembered all the same.
+The chat model comes from the environment (`REMEGRAPH_MODEL`). Each field comes with the words that support it and its
+earlier values, or with the reason why it is unknown; what fits no field is remembered as well.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {"personal": Person, "task": Project, "too
 
 
 def settings(**changes: object) -> Settings:
-    """Return settings that fill the three of them.
+    """Return settings that fill all three profiles.
 
     Args:
         changes: Other settings, by name.
@@ -82,13 +82,13 @@ def settings(**changes: object) -> Settings:
     return Settings.from_env().evolve(
         agent=AgentMemorySettings(extraction=ExtractionPolicy(schemas=SCHEMAS)),
         summary=SummaryPolicy(allowed_topics=("kassa",)),
-        tools=ToolPolicy(trusted=frozenset({"shell_run"})),  # a system of our own: what it says of itself is believed
+        tools=ToolPolicy(trusted=frozenset({"shell_run"})),  # our own system: what it says about itself is trusted
         **changes,
     )
 
 
 def person(kit: MemoryKit, scope: Scope) -> Profile[Person]:
-    """Tell of a person, who moves, and return what is known of them.
+    """Record talk of a person who moves, and return what is known about them.
 
     Args:
         kit: With the settings above.
@@ -100,7 +100,7 @@ def person(kit: MemoryKit, scope: Scope) -> Profile[Person]:
 
 
 def project(kit: MemoryKit, scope: Scope) -> Profile[Project]:
-    """Tell of a project, the date of which moves, and return what is known of it.
+    """Record talk about a project whose date moves, and return what is known about it.
 
     Args:
         kit: With the settings above.
@@ -113,7 +113,7 @@ def project(kit: MemoryKit, scope: Scope) -> Profile[Project]:
 
 
 def tool(kit: MemoryKit, scope: Scope) -> Profile[Tool]:
-    """Call a tool that is cut off, and return what is known of it.
+    """Record a tool call that was cut off, and return what is known about the tool.
 
     Args:
         kit: With the settings above.
@@ -137,7 +137,7 @@ def _tell(kit: MemoryKit, scope: Scope, thread: str, messages: Iterable[BaseMess
 
 
 def lines(profile: Profile[BaseModel]) -> Iterator[str]:
-    """Yield a profile as lines: each field with its words, what it held before, or why it is unknown.
+    """Yield a profile as lines: each field with its words and earlier values, or why it is unknown.
 
     Args:
         profile: As `kit.profile` returns it.

@@ -1,7 +1,7 @@
-"""Two graphs for a LangGraph server: an agent with memory, and the job that turns what was said into memories.
+"""Two graphs for a LangGraph server: an agent with memory, and the job that turns conversations into memories.
 
-`langgraph.json` names them. The kit is opened from the environment (`REMEGRAPH_*`), once per process, by the first run.
-No checkpointer and no store is named here: the server gives each run its own.
+`langgraph.json` names them. The first run opens the kit from the environment (`REMEGRAPH_*`), once per process.
+No checkpointer or store is set here: the server gives each run its own.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
 class Job(TypedDict):
-    """What the summarizer is asked to do; for whom, the run says."""
+    """What the summarizer is asked to do; the run says for which user."""
 
     close: NotRequired[bool]
-    """Whether the open tail of each thread, which more messages may still join, is summarised too."""
+    """Whether to summarise the open tail of each thread too, which may still get more messages."""
 
 
 class Outcome(TypedDict):
     """What the summarizer did."""
 
     report: dict[str, Any]
-    """A `SummaryReport`, as JSON: checkpoints hold nothing else."""
+    """A `SummaryReport`, as JSON: checkpoints hold only JSON."""
 
 
 def agent_graph(kit: MemoryKit, model: BaseChatModel | str) -> Graph:
@@ -50,7 +50,7 @@ def agent_graph(kit: MemoryKit, model: BaseChatModel | str) -> Graph:
 
 
 def summarizer_graph(kit: MemoryKit) -> Graph:
-    """Return a graph that summarises what is new of one user; its progress is streamed as custom events.
+    """Return a graph that summarises one user's new messages and streams its progress as custom events.
 
     Args:
         kit: The memory.
@@ -71,7 +71,7 @@ def summarizer_graph(kit: MemoryKit) -> Graph:
 
 
 async def agent() -> Graph:
-    """Return the agent over the kit of the environment; the server asks for it with each run."""
+    """Return the agent, with the kit from the environment; the server calls this for each run."""
     kit = await asyncio.to_thread(_kit)
     if kit.settings.model is None:
         raise SetupError("The agent has no model.", "Set REMEGRAPH_MODEL=provider:model, or OPENAI_API_KEY.")
@@ -79,7 +79,7 @@ async def agent() -> Graph:
 
 
 async def summarizer() -> Graph:
-    """Return the summarizer over the kit of the environment."""
+    """Return the summarizer, with the kit from the environment."""
     return summarizer_graph(await asyncio.to_thread(_kit))
 
 
@@ -87,7 +87,7 @@ _opening = threading.Lock()
 
 
 def _kit() -> MemoryKit:
-    with _opening:  # first runs come together, and a second kit would find the index taken
+    with _opening:  # first runs may start together, and a second kit would find the index locked
         return _opened()
 
 

@@ -1,10 +1,10 @@
-"""A FastAPI service whose agent remembers: one kit for each process, opened in the lifespan, and probes.
+"""A FastAPI service whose agent remembers: one kit per process, opened in the lifespan, and health probes.
 
     REMEGRAPH_MODEL=openai:gpt-5-mini uvicorn --factory examples.service:create_app --workers 4 --log-config examples/logging.json
 
 Everything else comes from the environment, too (`REMEGRAPH_*`). On PostgreSQL any number of processes on any number of
-machines serve the same people, and `remegraph worker` makes memories of what they say. A client sends the whole
-conversation, as to most chat APIs, so any process can answer its next turn.
+machines can serve the same users, and `remegraph worker` turns what they say into memories. A client sends the whole
+conversation, as with most chat APIs, so any process can answer the next turn.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ class Said(BaseModel):
     """A message of a conversation."""
 
     id: str = Field(min_length=1)
-    """The same whenever it is sent: under another id it would be recorded as another message."""
+    """The same each time it is sent: under another id it would be recorded as another message."""
     role: Literal["user", "assistant"]
     content: str
 
 
 class Turn(BaseModel):
-    """A conversation that waits for an answer."""
+    """A conversation to be answered."""
 
     thread: str = Field(min_length=1)
     messages: list[Said] = Field(min_length=1)
 
 
 class Question(BaseModel):
-    """What is asked of memory: in the body, as logs and traces have addresses."""
+    """A question to memory, sent in the body because logs and traces contain URLs."""
 
     question: str = Field(min_length=1)
 
@@ -58,17 +58,17 @@ class Context(BaseModel):
 
 
 def caller(x_user: Annotated[str, Header(min_length=1)]) -> Scope:
-    """Return whose memory it is: the proxy has authenticated the user, and lets nobody else set this header."""
+    """Return whose memory to use: the proxy authenticates the user and must be the only one to set this header."""
     return Scope(user=x_user, agent="remy")
 
 
 def shown(connection: Connection) -> str | None:
-    """Return what tells callers apart in the log of accesses, which has a digest of it: a pseudonym."""
+    """Return what identifies the caller; the access log contains only a digest of it, as a pseudonym."""
     return Headers(scope=connection).get("x-user")
 
 
 async def answer(turn: Turn, scope: Annotated[Scope, Depends(caller)], request: Request) -> Said:
-    """Answer a conversation; what was said is recorded once the answer is there."""
+    """Answer a conversation, and record the turn once the answer is complete."""
     state = await request.app.state.agent.ainvoke(
         {"messages": [each.model_dump() for each in turn.messages]},
         {"configurable": {"thread_id": turn.thread}},
@@ -79,13 +79,13 @@ async def answer(turn: Turn, scope: Annotated[Scope, Depends(caller)], request: 
 
 
 async def context(asked: Question, scope: Annotated[Scope, Depends(caller)], request: Request) -> Context:
-    """Say what is known that bears on a question, also what is no memory yet; no model is called."""
+    """Return what is known about a question, including messages not yet in memories; no model is called."""
     kit: MemoryKit = request.app.state.kit
     return Context(context=(await kit.arecall(asked.question, scope=scope, depth="messages")).context)
 
 
 async def unavailable(_: Request, error: Exception) -> JSONResponse:  # noqa: RUF029 - as FastAPI calls it
-    """Say that the ledger does not answer now; the words of the error stay in the log."""
+    """Report that the ledger is unavailable; details of the error stay in the log."""
     assert isinstance(error, LedgerUnavailableError)
     return JSONResponse({"detail": "Try again."}, status.HTTP_503_SERVICE_UNAVAILABLE, {"Retry-After": "1"})
 
@@ -94,7 +94,7 @@ def create_app(model: BaseChatModel | str | None = None) -> FastAPI:
     """Return the service.
 
     Args:
-        model: The chat model of the agent; that of the settings unless given.
+        model: The agent's chat model; by default the one in the settings.
     """
 
     @asynccontextmanager

@@ -1,5 +1,5 @@
--- Once, as a superuser, in a folder that has the two passwords as files: the account that owns the tables and migrates them,
--- the one that services and workers have, and the database, with the extension that searches vectors.
+-- Run once, as a superuser, in a folder with the two password files. Creates the account that owns and migrates the tables,
+-- the account of services and workers, and the database, with the extension for vector search.
 --   psql -f roles.sql "postgresql://postgres@HOST/postgres"
 \set ON_ERROR_STOP on
 \set owner_password `cat owner-password`
