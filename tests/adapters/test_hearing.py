@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command, interrupt
 
-from remegraph import MemoryKit, Scope, Settings, ToolPolicy
+from remegraph import CapturePolicy, MemoryKit, Scope, Settings, ToolPolicy
 from remegraph.adapters import MemoryMiddleware, ToolMemoryHandler, tool_advice
 from remegraph.models import ToolStats
 from remegraph.testing import InMemoryVectorIndex, ScriptedChatModel
@@ -206,7 +206,8 @@ async def test_a_memory_that_fails_breaks_no_call_and_logs_no_argument(
 
 async def test_a_deployment_may_leave_the_middleware_deaf(tmp_path: Path) -> None:
     """Who has no use for it pays nothing; messages tell of the calls all the same."""
-    settings = Settings(home=tmp_path, agent=EACH_TURN, tools=ToolPolicy(heard=False))
+    deaf, later = ToolPolicy(heard=False), CapturePolicy(background=False)
+    settings = Settings(home=tmp_path, agent=EACH_TURN, tools=deaf, capture=later)
     with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
         await Agent(kit, calling("paint", "1", colour="blue")).run("ainvoke", ANN)
         assert counts(kit, ANN) == {}

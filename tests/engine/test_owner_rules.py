@@ -109,7 +109,8 @@ async def test_the_same_async_and_in_the_background(tmp_path: Path) -> None:
         assert "diabetes" not in readable(kit)
     with open_kit(tmp_path / "two", HEEDLESS, agent=ruled("health")) as kit:
         kit.capture([said(SAID), replied("Noted.", minutes=1)], scope=ANN)
-        assert kit.drain().refused == {"health": 1}
+        kit.drain()
+        assert kit.admin.stats()["statements_refused"] == 1  # by the background or here: whichever was first
         assert "diabetes" not in readable(kit)
 
 
