@@ -140,6 +140,50 @@ def test_an_agent_that_repeats_it_later_is_not_heard_and_a_person_who_tells_it_a
     assert "91,000" in shown(kit)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (PAY, "My salary is 91,000 euros again."),
+        ("I live in Bergen.", "I live in Bergen now, near the harbour."),
+        ("我家住在杭州西湖区。", "我家又住在杭州西湖区了。"),
+        ("我家住喺香港中環。", "我家而家又住喺香港中環。"),
+    ],
+)
+def test_an_agent_may_repeat_what_a_person_says_again(kit: MemoryKit, before: str, after: str) -> None:
+    """Their word is new, so an answer that takes it up is no echo of what is forgotten: in the same turn and in later ones."""
+    told(kit, said(before))
+    (memory,) = kit.memories(scope=ANN)
+    kit.forget(memory.memory_id, scope=ANN)
+    turn = [said(after, minutes=5, thread="u", message_id="m1"), replied(f"So: {after}", minutes=5, thread="u")]
+    kit.capture(turn, scope=ANN, thread="u")
+    later = [said("Well?", minutes=6, thread="u"), replied(f"As you said: {after}", minutes=6, thread="u")]
+    kit.capture(later, scope=ANN, thread="u")
+    heard = [message.text for message in kit.messages("u", scope=ANN)]
+    assert heard == [after, f"So: {after}", "Well?", f"As you said: {after}"]
+
+
+@pytest.mark.parametrize("more", ["My salary is 91,000 euros.", "My locker code is 4471."])
+def test_what_a_person_says_again_in_part_opens_no_more_than_that(kit: MemoryKit, more: str) -> None:
+    told(kit, said(f"{PAY} My locker code is 4471."))
+    (memory,) = kit.memories(scope=ANN)
+    kit.forget(memory.memory_id, scope=ANN)
+    turn = [said(more, minutes=5, thread="u"), replied(f"{PAY} The locker code is 4471.", minutes=5, thread="u")]
+    kit.capture(turn, scope=ANN, thread="u")
+    answer = kit.messages("u", scope=ANN)[-1].text
+    assert ("91,000" in answer, "4471" in answer) == ("91,000" in more, "4471" in more)
+
+
+def test_a_request_to_forget_says_nothing_again(kit: MemoryKit) -> None:
+    """What it names is withheld with it, and stays so in the answer."""
+    told(kit, said(PAY))
+    kit.forget(holding(kit, "salary").memory_id, scope=ANN)
+    asked = said(f"Please forget it. {PAY}", minutes=5, thread="u")
+    kit.capture([asked, replied(f"Forgotten: {PAY}", minutes=5, thread="u")], scope=ANN, thread="u")
+    later = [said("Well?", minutes=6, thread="u"), replied(f"Hm. {PAY}", minutes=6, thread="u")]
+    kit.capture(later, scope=ANN, thread="u")
+    assert "91,000" not in shown(kit)
+
+
 def test_what_is_forgotten_is_traced_to_the_day_it_was_withheld(kit: MemoryKit) -> None:
     """A trace that ends says why."""
     told(kit, said(PAY))

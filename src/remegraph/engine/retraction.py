@@ -256,17 +256,20 @@ class Retraction:
                 [partition], shown, list(dict.fromkeys(each.cause for each in shown)), actor=actor, scope=None
             )
 
-    def screen(self, partition: Partition, messages: Sequence[Message]) -> tuple[Withholding, ...]:
+    def screen(
+        self, partition: Partition, messages: Sequence[Message], held: Sequence[Withholding] = ()
+    ) -> tuple[Withholding, ...]:
         """Return what is withheld of new messages immediately: where an agent repeats what is forgotten.
 
-        What a person says again is new. In the turn in which the agent forgot it with its tool, their words ask for
-        that, and are withheld, too.
+        What a person says again is new, and an agent may repeat it. In the turn in which the agent forgot it with its
+        tool, their words ask for that, and are withheld, too. `held` is withheld of the messages already.
         """
         causes = self._archive.causes(partition)
         if not causes:
             return ()
         forgotten = [each for each in self._archive.forgotten([partition]) if each[1] in causes]
         asked = _asked(messages)
+        new = _said_anew(messages, {each.message_id for each in held}, frozenset().union(*asked.values()))
         found: list[Withholding] = []
         for memory, cause in forgotten:
             telltales = telltales_of(memory, [partition.user or "", partition.agent or ""], [memory])
@@ -274,8 +277,29 @@ class Retraction:
                 beside = at in asked.get(memory.memory_id, ())
                 if beside or message.role in {"assistant", "tool"}:
                     phrases = phrases_of(message, telltales, beside=beside, near=beside)
+                    if phrases and not beside:
+                        phrases = self._not_said_again(partition, phrases, telltales, new[:at])
                     found += [_withholding(partition, message, phrases, cause)] if phrases else []
         return tuple(found)
+
+    def _not_said_again(
+        self, partition: Partition, phrases: Sequence[str], telltales: Sequence[Telltales], new: Sequence[str]
+    ) -> list[str]:
+        """Return the phrases that hold more of a forgotten statement than a person's message does: a new one, or a recorded one.
+
+        When it was forgotten, all messages that said it were withheld, so those that say it now are of later.
+        """
+
+        def told(text: str) -> frozenset[str]:
+            return frozenset(each for one in telltales for each in one.shared_with(text))
+
+        sought = sorted({token for each in telltales for token in each.sought})
+        texts = list(new)
+        for matches in self._archive.match([partition], "message", sought) if sought else ():
+            rows = self._archive.messages([partition], seqs=[int(seq) for seq in matches.seqs])
+            texts += [row.text for row in rows if row.role == "user"]
+        again = [told(text) for text in texts]
+        return [phrase for phrase in phrases if not any(told(phrase) <= each for each in again)]
 
     # ------------------------------------------------------------------------------------------- planning
 
@@ -414,6 +438,14 @@ def _asked(messages: Sequence[Message]) -> Mapping[str, frozenset[int]]:
                 memory_id = str(call.args.get("memory_id", ""))
                 found[memory_id] = found.get(memory_id, frozenset()) | frozenset(range(start, end))
     return found
+
+
+def _said_anew(messages: Sequence[Message], held: Collection[str], beside: Collection[int]) -> list[str]:
+    """Return, by place, what a person says in new messages; nothing where it asks to forget something."""
+    return [
+        each.text if each.role == "user" and each.message_id not in held and at not in beside else ""
+        for at, each in enumerate(messages)
+    ]
 
 
 def _withholding(partition: Partition, message: Message, phrases: Sequence[str], cause: str) -> Withholding:

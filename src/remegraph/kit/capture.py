@@ -86,7 +86,7 @@ class Capture(Facade):
                 blobs=intake.blobs,
                 untimed=untimed,
                 withheld=screened,
-                screen=partial(parts.retraction.screen, partition, named),
+                screen=partial(parts.retraction.screen, partition, named, screened),
             )
         )
         parts.wishes.hold(partition, screened, partition.agent or "operator")
@@ -235,7 +235,8 @@ class Capture(Facade):
         at = now + idle if idle else None
         add = partial(parts.archive.add_messages, partition, said, now, asleep=True, blobs=intake.blobs, cut_at=at)
         screened = parts.wishes.screen(partition, said)
-        receipt = settled(partial(add, withheld=screened, screen=partial(parts.retraction.screen, partition, said)))
+        screen = partial(parts.retraction.screen, partition, said, screened)
+        receipt = settled(partial(add, withheld=screened, screen=screen))
         parts.wishes.hold(partition, screened, partition.agent or "operator")
         parts.recent.note(partition, receipt.message_ids)
         return receipt

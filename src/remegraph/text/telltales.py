@@ -113,6 +113,13 @@ class Telltales:
         shared = sum(_holds(text, word) for word in self.words)
         return 2 * shared >= len(self.words) > 0
 
+    def shared_with(self, text: str) -> frozenset[str]:
+        """Return what of the statement a text holds: its values, names and words."""
+        known = values(text)
+        same = {mine for mine in self.values if any(_same(mine, other) for other in known)}
+        held = {word for word in self.words if _holds(text, word)}
+        return frozenset(same | held | (self.hints & {*_words(text), *known}))
+
     @cached_property
     def _undated(self) -> str:
         """The statement without its dates: many things happen on one day."""
