@@ -151,6 +151,22 @@ def test_the_first_message_is_edited_and_the_talk_begins_anew_from_its_checkpoin
     assert host.heard() == both(PLANE, "Well?")
 
 
+def test_two_first_messages_and_back_to_either(host: Host) -> None:
+    """The branches have nothing in common but the empty conversation."""
+    host.say(BOAT)
+    boat = host.checkpoint(f"You said: {BOAT}")
+    first = next(each for each in host.graph.get_state_history(thread("1")) if not each.values.get("messages"))
+    host.say(PLANE, first.config)
+    plane = host.checkpoint(f"You said: {PLANE}")
+    host.say("It swims.", boat)
+    assert host.heard() == both(BOAT, "It swims.")
+    host.say("It flies.", plane)
+    assert host.heard() == both(PLANE, "It flies.")
+    host.graph.update_state(boat, {"messages": [HumanMessage("It sank.")]})  # not named by the run that follows
+    host.say("Well?")
+    assert host.heard() == [BOAT, f"You said: {BOAT}", "It sank.", *both("Well?")]
+
+
 def test_a_fork_of_a_fork_and_back_again(host: Host) -> None:
     """Time travel, three branches deep."""
     host.say(LIVED)

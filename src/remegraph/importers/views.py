@@ -147,7 +147,7 @@ class Judge:
         gone: list[str] = []
         for point, instead in self._forks():
             branch: set[str] = set()
-            for row in self._later(point):
+            for row in self._later(point, since=self.view.addressed if instead else ""):
                 if row.place is None or row.stands in self._kept or not self._certain(row):
                     continue
                 if row.place.after in branch or (row.place.after == point and self._replaced(row, instead)):
@@ -231,11 +231,10 @@ class Judge:
         elif self.view.due and last.role in {"user", "tool"}:
             yield last.message_id, "assistant"
 
-    def _later(self, point: str) -> Iterator[_Row]:
-        """Yield what was recorded after a message; for a thread that begins again, what came after its checkpoint."""
+    def _later(self, point: str, *, since: str) -> Iterator[_Row]:
+        """Yield what was recorded after a message; for a thread that begins again, what came after a checkpoint."""
         if point == _START:
-            since = self.view.addressed
-            rows = _rows(self.recorded(thread=self.thread)) if since else []
+            rows = _rows(self.recorded(thread=self.thread))
             yield from (row for row in rows if row.place and row.place.moment > since)
             return
         found = self._here.get(point) or self.recorded([point]).get(point)
