@@ -88,6 +88,7 @@ def test_forgetting_again_changes_nothing_and_restoring_undoes_all_of_it(kit: Me
     assert (first.done, len(first.passages)) == (True, 2)
     events = kit.admin.stats()["events"]
     assert kit.forget(memory.memory_id, scope=ANN) == Forgotten(memory=first.memory, done=True)
+    assert not kit.forget(memory.memory_id, scope=ANN, dry_run=True).done
     assert kit.admin.stats()["events"] == events
     assert "91,000" not in shown(kit)
     assert kit.restore(memory.memory_id, scope=ANN).content == memory.content

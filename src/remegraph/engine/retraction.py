@@ -112,7 +112,7 @@ class Retraction:
         for _ in range(ATTEMPTS):
             root = self._head(mine, memory_id)
             if root.status == FORGOTTEN:
-                return Forgotten(memory=root, done=True)
+                return Forgotten(memory=root, done=not dry_run)
             plan = self._removals.of_memory(root, mine, scope, frozenset(leave))
             told = Forgotten(
                 memory=root,

@@ -679,7 +679,7 @@ class MemoryKit:
         What says the same elsewhere goes with it: other memories, sentences of raw messages, what the agent answered, index
         entries of blocks. Look at it first with `dry_run`, and name in `leave` what should stay. The rest of a message
         stays. Raw rows stay in the ledger, withheld, until `admin.erase`; `restore` brings all of it back. Forgetting it
-        again changes nothing.
+        again, or what went with it, changes nothing.
 
         Args:
             memory_id: The memory: its id, or what a context calls it.
