@@ -151,6 +151,72 @@ def test_the_first_message_is_edited_and_the_talk_begins_anew_from_its_checkpoin
     assert host.heard() == both(PLANE, "Well?")
 
 
+CODE = "My locker code is 4471."
+
+
+def test_what_is_forgotten_on_another_branch_stays_forgotten_where_its_words_are_back(host: Host) -> None:
+    """A person forgets a memory by its id while its words are on an abandoned branch, and goes back."""
+    host.say("Hello there.")
+    base = host.checkpoint("You said: Hello there.")
+    host.say(CODE)
+    code = host.checkpoint(f"You said: {CODE}")
+    host.kit.drain()
+    (memory,) = [each for each in host.kit.memories(scope=ANN) if CODE in each.content]
+    host.say(PLANE, base)
+    assert "4471" not in host.kit.forget(memory.memory_id, scope=ANN, dry_run=True).memory.content
+    assert host.kit.forget(memory.memory_id, scope=ANN).done
+    host.say("Back.", code)
+    assert "4471" not in "".join([*host.heard(), host.known(f"{CODE} Back.")])
+    host.kit.restore(memory.memory_id, scope=ANN)
+    assert host.heard() == both("Hello there.", CODE, "Back.")
+    assert "4471" in host.known(CODE)
+
+
+def test_what_is_forgotten_while_it_was_edited_away_stays_forgotten_where_it_is_edited_back(host: Host) -> None:
+    host.say(CODE)
+    host.kit.drain()
+    (memory,) = [each for each in host.kit.memories(scope=ANN) if CODE in each.content]
+    first = state_of(host.graph)[0]
+    for text in ("Nothing.", CODE):
+        host.graph.update_state(thread("1"), {"messages": [first.model_copy(update={"content": text})]})
+        host.say("Well?")
+        assert host.kit.forget(memory.memory_id, scope=ANN).done
+    assert "4471" not in "".join([*host.heard(), host.known(CODE)])
+
+
+def test_what_is_forgotten_goes_from_the_branches_that_are_abandoned_too(host: Host) -> None:
+    host.say("Hello there.")
+    base = host.checkpoint("You said: Hello there.")
+    host.say(CODE)
+    code = host.checkpoint(f"You said: {CODE}")
+    saved = host.kit.save("locker", f"Ann says: {CODE}", scope=ANN).memory
+    assert saved is not None
+    host.kit.drain()
+    host.say(PLANE, base)
+    host.kit.forget(saved.memory_id, scope=ANN)
+    host.say("Back.", code)
+    assert "4471" not in "".join([*host.heard(), host.known(f"{CODE} Back.")])
+    host.kit.restore(saved.memory_id, scope=ANN)
+    assert host.heard() == both("Hello there.", CODE, "Back.")
+
+
+def test_what_is_forgotten_stays_so_where_another_sentence_of_its_message_is_edited(host: Host) -> None:
+    """Nobody says it anew: the form before had it."""
+    host.say(f"{CODE} I love tea.")
+    host.kit.drain()
+    (memory,) = host.kit.memories(scope=ANN)
+    host.kit.forget(memory.memory_id, scope=ANN)
+    first = state_of(host.graph)[0]
+    for drink in ("green tea", "milk"):
+        edited = first.model_copy(update={"content": f"{CODE} I love {drink}."})
+        host.graph.update_state(thread("1"), {"messages": [edited]})
+        host.say("Well?")
+    assert "4471" not in "".join([*host.heard(), host.known(CODE)])
+    host.graph.update_state(thread("1"), {"messages": [first.model_copy(update={"content": "I love milk."})]})
+    host.say(CODE)
+    assert host.heard()[-2:] == both(CODE)
+
+
 def test_two_first_messages_and_back_to_either(host: Host) -> None:
     """The branches have nothing in common but the empty conversation."""
     host.say(BOAT)

@@ -96,7 +96,7 @@ def blocks(kit: MemoryKit, scope: Scope = ANN) -> list[list[str]]:
         [
             row.text
             for row in archive.messages(
-                [place], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq, asked=True
+                [place], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq, shown=["asked"]
             )
         ]
         for block in sorted(archive.blocks([place]), key=lambda block: block.first_seq)

@@ -120,7 +120,7 @@ def test_turns_that_were_gathered_when_their_process_was_killed_are_cut_once(tmp
     with opened(tmp_path, len(kills) + 1) as kit:
         kit.drain()
         archive, home = kit.context.parts().archive, SCOPE.partition()
-        rows = archive.messages([home], asked=True)
+        rows = archive.messages([home], shown=["asked"])
         held = [
             row.message_id
             for block in archive.blocks([home])

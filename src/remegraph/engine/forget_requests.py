@@ -148,7 +148,7 @@ class Wishes:
         """Return what was said in the thread of a new message not long before it."""
         message, ids = messages[at], {each.message_id for each in messages}
         stored = self._archive.messages(
-            [partition], thread=message.thread, time_start=message.time - _JUST_BEFORE, asked=True
+            [partition], thread=message.thread, time_start=message.time - _JUST_BEFORE, shown=["asked"]
         )
         said = [*(row for row in stored if row.message_id not in ids), *messages[:at]]
         return [each for each in said if each.thread == message.thread]

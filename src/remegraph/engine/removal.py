@@ -45,6 +45,9 @@ _ANSWER = 24
 _HELD: tuple[Status, ...] = ("proposed", "archived", "quarantined", "superseded")
 """The statuses of memories that full text does not find, and that are shown on request."""
 
+_UNSAID: tuple[WithheldReason, ...] = ("asked", "edited", "rewound", "removed")
+"""Reasons for which words are withheld that may come back: what is forgotten goes from these messages, too."""
+
 _Place = tuple[Partition, str]
 
 
@@ -189,16 +192,16 @@ class Removals:
         `leave` are ids of other memories, and of messages, that stay as they are; in messages `beside`, less
         reveals it.
         """
-        versions = self._archive.versions(mine, root.memory_id)
+        versions = (*self._archive.versions(mine, root.memory_id), root)
         cited = [item for version in versions for item in version.evidence]
         ids = [item.message_id for item in cited]
-        said = self._archive.messages(mine, ids=ids, asked=True) if cited else ()
+        said = self._archive.messages(mine, ids=ids, shown=_UNSAID) if cited else ()
         names = [scope.user or "", scope.agent or "", *(message.speaker for message in said)]
         telltales = telltales_of(root, names, versions)
         asked = _Asked(root, tuple(mine), telltales, leave, at_home(scope, self._settings))
         words, values = Words(), {version.slot_value for version in versions} - {""}
         for message in said:
-            quoted = [item.quote for item in cited if item.message_id == message.message_id]
+            quoted = [item.quote for item in cited if item.message_id == message.message_id and item.quote != MARK]
             spans = list(_found(quoted, message))
             rest = message.evolve(content=without(message.text, spans, mark="\n"))
             words.add(message, (*spans, *phrases_of(rest, telltales), *_given(message, values)))
@@ -236,7 +239,7 @@ class Removals:
 
     def _candidates(self, asked: _Asked) -> Iterator[StoredMessage]:
         """Yield the messages that may say it: all where they are few, else by the index of their words."""
-        few = self._archive.messages(asked.mine, limit=_FEW + 1, asked=True)
+        few = self._archive.messages(asked.mine, limit=_FEW + 1, shown=_UNSAID)
         if len(few) <= _FEW:
             yield from few
             return
@@ -247,7 +250,7 @@ class Removals:
         """Yield what the agent and its tools said for a while after these messages: they may still repeat it."""
         for message in said:
             after = self._archive.messages(
-                [message.partition], thread=message.thread, first_seq=message.seq + 1, limit=_ANSWER, asked=True
+                [message.partition], thread=message.thread, first_seq=message.seq + 1, limit=_ANSWER, shown=_UNSAID
             )
             yield from (answer for answer in after if answer.role in {"assistant", "tool"})
 

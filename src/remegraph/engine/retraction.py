@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from remegraph.engine.disputes import ATTEMPTS, Disputes
 from remegraph.engine.forget_phrases import FORGET_TOOL, revealing_sentences
@@ -33,6 +33,7 @@ from remegraph.models import (
     Work,
 )
 from remegraph.models.base import operation_id
+from remegraph.models.messages import revised
 from remegraph.models.remnants import MARK, silenced, without
 from remegraph.models.standing import TOMBSTONES
 from remegraph.models.supersession import revision
@@ -47,6 +48,9 @@ __all__ = ["Forgetting", "Retraction"]
 
 _WAITED: frozenset[Status] = frozenset({"proposed", "quarantined"})
 """The statuses of refused memories, which are not forgotten: approving them is another matter."""
+
+_ANY: tuple[WithheldReason, ...] = get_args(WithheldReason)
+"""All reasons for which words are withheld."""
 
 Discard = Callable[[Collection[Partition], Callable[[str], bool]], None]
 """Drops what working memory and buffers of these partitions hold, if it matches."""
@@ -110,12 +114,13 @@ class Retraction:
         """
         mine = own(self._archive.visible(scope), scope, self._settings.trust_boundary)
         for _ in range(ATTEMPTS):
-            root = self._head(mine, memory_id)
-            if root.status == FORGOTTEN:
-                return Forgotten(memory=root, done=not dry_run)
+            shown = self._head(mine, memory_id)
+            root = self._unforgotten(mine, shown)
+            if root is None:
+                return Forgotten(memory=shown, done=not dry_run)
             plan = self._removals.of_memory(root, mine, scope, frozenset(leave))
             told = Forgotten(
-                memory=root,
+                memory=shown,
                 along=plan.along,
                 passages=plan.passages,
                 blocks=tuple(entry.block_id for entry in plan.summaries),
@@ -196,7 +201,7 @@ class Retraction:
         They are withheld already.
         """
         parts, words = {each.message_id: each.phrases for each in withheld}, Words()
-        for row in self._archive.messages([partition], ids=list(parts), asked=True):
+        for row in self._archive.messages([partition], ids=list(parts), shown=["asked"]):
             words.add(row, parts[row.message_id] or (row.text,))
         plan = replace(self._removals.of_messages(partition, words, "asked"), words=Words(), kept=())
         if plan.along or plan.summaries:
@@ -261,7 +266,7 @@ class Retraction:
     ) -> tuple[Withholding, ...]:
         """Return what is withheld of new messages immediately: where an agent repeats what is forgotten.
 
-        What a person says again is new, and an agent may repeat it. In the turn in which the agent forgot it with its
+        What a person says again is new, and an agent may repeat it; a message of which they edit something else is not. In the turn in which the agent forgot it with its
         tool, their words ask for that, and are withheld, too. `held` is withheld of the messages already.
         """
         causes = self._archive.causes(partition)
@@ -275,12 +280,18 @@ class Retraction:
             telltales = telltales_of(memory, [partition.user or "", partition.agent or ""], [memory])
             for at, message in enumerate(messages):
                 beside = at in asked.get(memory.memory_id, ())
-                if beside or message.role in {"assistant", "tool"}:
+                if beside or message.role in {"assistant", "tool"} or self._edited(partition, message, telltales):
                     phrases = phrases_of(message, telltales, beside=beside, near=beside)
                     if phrases and not beside:
                         phrases = self._not_said_again(partition, phrases, telltales, new[:at])
                     found += [_withholding(partition, message, phrases, cause)] if phrases else []
         return tuple(found)
+
+    def _edited(self, partition: Partition, message: Message, telltales: Sequence[Telltales]) -> bool:
+        """Return whether a message is a newer form of one that said it."""
+        first = revised({"extra": message.extra})
+        rows = self._archive.messages([partition], ids=[first], shown=_ANY) if first else ()
+        return any(phrases_of(row, telltales) for row in rows)
 
     def _not_said_again(
         self, partition: Partition, phrases: Sequence[str], telltales: Sequence[Telltales], new: Sequence[str]
@@ -308,6 +319,20 @@ class Retraction:
         if not found or found[0].status in TOMBSTONES:
             raise NotFoundError(f"There is no memory {memory_id!r} here.")
         return found[0]
+
+    def _unforgotten(self, mine: Sequence[Partition], head: Memory) -> Memory | None:
+        """Return a memory with its words, unless it is forgotten: out of sight with what its host edited, it is not."""
+        if head.status != FORGOTTEN:
+            return head
+        found = self._archive.forgotten(mine, head.memory_id)
+        if not found:
+            return None
+        memory, cause = found[0]
+        rows = self._archive.messages(mine, ids=[item.message_id for item in memory.evidence])
+        notes = [note for row in rows for note in row.withheld]
+        if not notes or any(note.reason == "forgotten" and note.cause == cause for note in notes):
+            return None
+        return memory
 
     # ------------------------------------------------------------------------------------------- writing
 
@@ -443,7 +468,12 @@ def _asked(messages: Sequence[Message]) -> Mapping[str, frozenset[int]]:
 def _said_anew(messages: Sequence[Message], held: Collection[str], beside: Collection[int]) -> list[str]:
     """Return, by place, what a person says in new messages; nothing where it asks to forget something."""
     return [
-        each.text if each.role == "user" and each.message_id not in held and at not in beside else ""
+        each.text
+        if each.role == "user"
+        and each.message_id not in held
+        and at not in beside
+        and not revised({"extra": each.extra})
+        else ""
         for at, each in enumerate(messages)
     ]
 

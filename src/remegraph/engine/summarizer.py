@@ -200,7 +200,7 @@ class _Steps:
             first_seq=block.first_seq,
             last_seq=block.last_seq,
         )
-        rows = read(asked=self._learns(state["scope"]))
+        rows = read(shown=["asked"] if self._learns(state["scope"]) else ())
         wishes = self._wishes.of(state["scope"], rows)
         causes = {wish.cause for wish in wishes}
         if any(row.asked - causes for row in rows):  # if a later block asks to forget words, that block decides

@@ -488,7 +488,7 @@ def _expected(parts: Parts, scope: Scope, block_id: str) -> Iterator[CallRecord]
     partition, thinker = scope.partition(), parts.thinkers.of(scope.agent)
     (block,) = parts.archive.blocks([partition], ids=[block_id])
     rows = parts.archive.messages(
-        [partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq, asked=True
+        [partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq, shown=["asked"]
     )
     shown = sum(estimate_tokens(row.text) + _EACH for row in readable(rows))
     where = home(scope, parts.settings.trust_boundary)

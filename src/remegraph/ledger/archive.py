@@ -58,7 +58,7 @@ from remegraph.models import (
     WorkState,
 )
 from remegraph.models.changes import AT_REQUEST
-from remegraph.models.messages import Blob
+from remegraph.models.messages import Blob, WithheldReason
 from remegraph.models.tools import of_own_systems
 from remegraph.ports import Clock, Layout, NewId, Pulse, Recorded, Tail, TextMatches
 from remegraph.settings import Settings
@@ -347,7 +347,7 @@ class Archive(UsageLog):
         key_word: str | None = None,
         limit: int | None = None,
         newest: bool = False,
-        asked: bool = False,
+        shown: Collection[WithheldReason] = (),
     ) -> tuple[StoredMessage, ...]:
         """Return messages that meet all conditions, by partition and seq.
 
@@ -360,12 +360,12 @@ class Archive(UsageLog):
             key_word: Their text holds this literal text, ASCII case aside; wildcards mean themselves.
             limit: At most so many.
             newest: Whether these are the newest of each partition, instead of the first.
-            asked: Whether words are shown that wait for a decision on a request to forget.
+            shown: Reasons for which words are withheld that are shown all the same.
         """
         wanted = message_rows.MessageFilter(thread, first_seq, last_seq, time_start, time_end, key_word, newest=newest)
         with self.database.read() as connection:
             places = partition_rows.known(connection, partitions)
-            found = message_rows.read(connection, places, wanted, ids=ids, seqs=seqs, limit=limit, asked=asked)
+            found = message_rows.read(connection, places, wanted, ids=ids, seqs=seqs, limit=limit, shown=shown)
             return of_own_systems(tuple(found), self._trusted)
 
     def message_ids(self, block: Block) -> Collection[str]:

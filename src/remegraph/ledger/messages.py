@@ -33,7 +33,7 @@ from remegraph.ledger.rows import chunks, digest, from_micros, insert_rows, micr
 from remegraph.ledger.schema import messages, partitions, threads
 from remegraph.ledger.withheld import ANY
 from remegraph.models import REVISES, Message, Partition, Reading, StoredMessage
-from remegraph.models.messages import Blob, revised
+from remegraph.models.messages import Blob, WithheldReason, revised
 from remegraph.models.remnants import veiled, without
 from remegraph.ports import Recorded
 from remegraph.text.sentences import asks
@@ -271,12 +271,12 @@ def _fold(value: str) -> str:
 
 
 def stored(
-    partition: Partition, row: Row[Any], readings: Sequence[Reading] = (), *, asked: bool = False
+    partition: Partition, row: Row[Any], readings: Sequence[Reading] = (), *, shown: Collection[WithheldReason] = ()
 ) -> StoredMessage:
     """Return the message of a row of the table `messages`, with what is in its attachments, as far as it is shown."""
     body = json.loads(row.body)
     if row.withheld is not None:
-        phrases = withheld.phrases(row.withheld, asked=not asked)
+        phrases = withheld.phrases(row.withheld, shown)
         body = veiled(body, phrases) | {"withheld": withheld.public(row.withheld)}
         some = [phrase for phrase in phrases if phrase is not None]
         readings = () if None in phrases else [each.evolve(text=without(each.text, some)) for each in readings]
@@ -299,7 +299,7 @@ def read(
     ids: Sequence[str] | None,
     seqs: Sequence[int] | None,
     limit: int | None,
-    asked: bool = False,
+    shown: Collection[WithheldReason] = (),
 ) -> Iterable[StoredMessage]:
     """Yield messages by partition and seq, at most `limit`."""
     left = limit
@@ -321,7 +321,7 @@ def read(
                 partition,
                 row,
                 attachments.readings(connection, partition_id, row.message_id) if read else (),
-                asked=asked,
+                shown=shown,
             )
             if wanted.holds(message):
                 yield message
@@ -340,7 +340,7 @@ def asked(connection: Connection, places: Mapping[int, Partition]) -> Iterable[S
         messages.c.partition_id.in_(list(places)), messages.c.withheld.contains('"reason": "asked"')
     )
     for row in connection.execute(query.order_by(messages.c.partition_id, messages.c.seq)):
-        yield stored(places[row.partition_id], row, asked=True)
+        yield stored(places[row.partition_id], row, shown=["asked"])
 
 
 def recorded(connection: Connection, partition_id: int, ids: Sequence[str]) -> dict[str, Recorded]:

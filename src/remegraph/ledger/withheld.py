@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -67,13 +67,13 @@ def notes(stored: str | None) -> Notes:
     return found
 
 
-def phrases(stored: str | None, *, asked: bool = True) -> list[str | None]:
+def phrases(stored: str | None, shown: Collection[WithheldReason] = ()) -> list[str | None]:
     """Return what is withheld, by the column; None: all of it.
 
     Args:
-        asked: Whether what waits for a decision counts.
+        shown: Reasons that do not count.
     """
-    return [note["phrase"] for note in notes(stored) if asked or note["reason"] != "asked"]
+    return [note["phrase"] for note in notes(stored) if note["reason"] not in shown]
 
 
 def public(stored: str | None) -> list[dict[str, Any]]:
