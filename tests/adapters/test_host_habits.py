@@ -217,6 +217,22 @@ def test_what_is_forgotten_stays_so_where_another_sentence_of_its_message_is_edi
     assert host.heard()[-2:] == both(CODE)
 
 
+def test_a_branch_is_back_where_its_words_were_said_elsewhere_meanwhile(host: Host) -> None:
+    """The memory of the other conversation has the words already; the turn is recorded all the same."""
+    host.say("Hello there.")
+    base = host.checkpoint("You said: Hello there.")
+    host.say(BOAT)
+    boat = host.checkpoint(f"You said: {BOAT}")
+    host.kit.drain()
+    host.say(PLANE, base)
+    host.say(BOAT, name="2")
+    host.kit.drain()
+    host.say("Back.", boat)
+    assert host.heard() == both("Hello there.", BOAT, "Back.")
+    assert [BOAT in each.content for each in host.kit.memories(scope=ANN) if each.live].count(True) == 1
+    assert host.kit.context.health.stats()["capture_failures"] == 0
+
+
 def test_two_first_messages_and_back_to_either(host: Host) -> None:
     """The branches have nothing in common but the empty conversation."""
     host.say(BOAT)

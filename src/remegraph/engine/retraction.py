@@ -16,6 +16,7 @@ from remegraph.engine.removal import Removal, Removals, Words, left_of, phrases_
 from remegraph.engine.retrieval.search import Searcher
 from remegraph.engine.routes import at_home, own
 from remegraph.errors import ConflictError, NotFoundError
+from remegraph.ledger.memories import words_digest
 from remegraph.models import (
     FORGOTTEN,
     BlockSummary,
@@ -28,6 +29,7 @@ from remegraph.models import (
     Scope,
     Status,
     StoredMessage,
+    Topic,
     WithheldReason,
     Withholding,
     Work,
@@ -394,6 +396,8 @@ class Retraction:
                         expected_version=head.version,
                         action="restore",
                     )
+        if scope is None:
+            changes = self._without_twins(mine, changes)
         self._archive.commit(
             ChangeSet(
                 operation_id=operation_id("show", self._new_id()),
@@ -406,6 +410,18 @@ class Retraction:
                 work=tuple(work),
             )
         )
+
+    def _without_twins(self, mine: Sequence[Partition], changes: Mapping[str, MemoryChange]) -> dict[str, MemoryChange]:
+        """Return the changes without memories whose words were learned again: a shelf holds one memory with its words."""
+        shelves = list(dict.fromkeys(change.memory.topic for change in changes.values()))
+        held = self._archive.memories(mine, topics=shelves) if shelves else ()
+        taken = {_words(memory) for memory in held if memory.live and memory.memory_id not in changes}
+        left: dict[str, MemoryChange] = {}
+        for memory_id, change in changes.items():
+            if not change.memory.live or _words(change.memory) not in taken:
+                left[memory_id] = change
+                taken |= {_words(change.memory)} if change.memory.live else set()
+        return left
 
     def _revived(
         self, mine: Sequence[Partition], head: Memory, before: Memory, released: Collection[tuple[Partition, str, str]]
@@ -423,6 +439,10 @@ class Retraction:
             return _requoted(before, before, still)
         again = _requoted(head, before, still)
         return None if again == head else again
+
+
+def _words(memory: Memory) -> tuple[Partition, Topic, str]:
+    return memory.partition, memory.topic, words_digest(memory)
 
 
 def _less(one: Memory, other: Memory) -> Memory:
