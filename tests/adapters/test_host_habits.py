@@ -233,6 +233,26 @@ def test_a_branch_is_back_where_its_words_were_said_elsewhere_meanwhile(host: Ho
     assert host.kit.context.health.stats()["capture_failures"] == 0
 
 
+@pytest.mark.parametrize("line", [0, 1, 2])
+def test_a_memory_of_several_lines_does_without_the_one_that_is_edited_away(host: Host, line: int) -> None:
+    """What a person says in several messages before the answer is one memory, without a model."""
+    lines = [LIVED, BOAT, "I keep a tortoise."]
+    host.graph.invoke({"messages": [HumanMessage(each) for each in lines]}, thread("1"), context=ANN)
+    host.kit.drain()
+    before = [each.content for each in host.kit.memories(scope=ANN)]
+    assert len(before) == 1
+    edited = state_of(host.graph)[line]
+    for text in ("Never mind.", lines[line]):
+        host.graph.update_state(thread("1"), {"messages": [edited.model_copy(update={"content": text})]})
+        host.say("Well?")
+        host.kit.drain()
+        shown = "".join(each.content for each in host.kit.memories(scope=ANN))
+        assert [each in shown for each in lines] == [each != lines[line] or each == text for each in lines]
+        assert shown.startswith("ann: ")
+    assert before[0] in [each.content for each in host.kit.memories(scope=ANN)]
+    assert host.kit.admin.verify().healthy
+
+
 def test_two_first_messages_and_back_to_either(host: Host) -> None:
     """The branches have nothing in common but the empty conversation."""
     host.say(BOAT)

@@ -10,6 +10,7 @@ from remegraph.engine.extractive import ExtractiveThinker
 from remegraph.engine.forget_phrases import clauses, revealing_sentences
 from remegraph.engine.routes import at_home
 from remegraph.engine.summary_tasks import DigestTask, Meter
+from remegraph.ledger.memories import words_digest
 from remegraph.ledger.permissions import is_shared
 from remegraph.models import (
     FORGOTTEN,
@@ -22,11 +23,12 @@ from remegraph.models import (
     Scope,
     Status,
     StoredMessage,
+    Topic,
     WithheldReason,
     Withholding,
 )
 from remegraph.models.quotes import find_quote
-from remegraph.models.remnants import MARK, leaves, overlap, veiled, without
+from remegraph.models.remnants import MARK, leaves, overlap, unsaid, veiled, without
 from remegraph.models.standing import TOMBSTONES
 from remegraph.settings import Settings
 from remegraph.text.telltales import Telltales
@@ -230,12 +232,34 @@ class Removals:
             if memory.status in {FORGOTTEN, *TOMBSTONES}:
                 continue
             hidden = words.hides(memory)
-            if hidden and all(hidden):
+            shown = [goes for item, goes in zip(memory.evidence, hidden, strict=True) if item.quote != MARK]
+            if hidden and all(shown):
                 gone.append(memory)
-            elif any(goes and item.quote != MARK for item, goes in zip(memory.evidence, hidden, strict=True)):
-                kept.append(_next_without(memory, hidden))
+            elif any(shown):
+                kept.append(_next_without(unsaid(memory, hidden) if words.entire else memory, hidden))
+        twins = self.twins(kept)
+        gone += [memory for memory in found if memory.memory_id in twins]
+        kept = [memory for memory in kept if memory.memory_id not in twins]
         summaries = self.again(words, blocks)
         return Removal(None, tuple(gone), tuple(kept), words, summaries, reason=reason)
+
+    def twins(self, changed: Sequence[Memory]) -> frozenset[str]:
+        """Return the ids of those of changed memories whose words another one has: a shelf holds one live memory with them."""
+        shelves = {
+            memory.partition: [each.topic for each in changed if each.partition == memory.partition]
+            for memory in changed
+        }
+        ids = {memory.memory_id for memory in changed}
+        held = [
+            memory for place, topics in shelves.items() for memory in self._archive.memories([place], topics=topics)
+        ]
+        taken = {_words(memory) for memory in held if memory.live and memory.memory_id not in ids}
+        twins: set[str] = set()
+        for memory in (memory for memory in changed if memory.live):
+            if _words(memory) in taken:
+                twins.add(memory.memory_id)
+            taken.add(_words(memory))
+        return frozenset(twins)
 
     def _candidates(self, asked: _Asked) -> Iterator[StoredMessage]:
         """Yield the messages that may say it: all where they are few, else by the index of their words."""
@@ -327,6 +351,10 @@ def telltales_of(memory: Memory, names: Iterable[str], versions: Sequence[Memory
     others = (Telltales(quote, known) for quote in quotes if quote != memory.content)
     said = (*parts, *(each for each in others if each.values <= mine.values))
     return (mine, *(each for each in said if each.values or len(each.words) > 1))
+
+
+def _words(memory: Memory) -> tuple[Partition, Topic, str]:
+    return memory.partition, memory.topic, words_digest(memory)
 
 
 def _holds(block: Block, message: StoredMessage) -> bool:

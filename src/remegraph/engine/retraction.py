@@ -16,7 +16,6 @@ from remegraph.engine.removal import Removal, Removals, Words, left_of, phrases_
 from remegraph.engine.retrieval.search import Searcher
 from remegraph.engine.routes import at_home, own
 from remegraph.errors import ConflictError, NotFoundError
-from remegraph.ledger.memories import words_digest
 from remegraph.models import (
     FORGOTTEN,
     BlockSummary,
@@ -29,14 +28,13 @@ from remegraph.models import (
     Scope,
     Status,
     StoredMessage,
-    Topic,
     WithheldReason,
     Withholding,
     Work,
 )
 from remegraph.models.base import operation_id
 from remegraph.models.messages import revised
-from remegraph.models.remnants import MARK, silenced, without
+from remegraph.models.remnants import MARK, silenced, unsaid, without
 from remegraph.models.standing import TOMBSTONES
 from remegraph.models.supersession import revision
 from remegraph.ports import Clock, NewId
@@ -397,7 +395,8 @@ class Retraction:
                         action="restore",
                     )
         if scope is None:
-            changes = self._without_twins(mine, changes)
+            twins = self._removals.twins([change.memory for change in changes.values()])
+            changes = {name: change for name, change in changes.items() if name not in twins}
         self._archive.commit(
             ChangeSet(
                 operation_id=operation_id("show", self._new_id()),
@@ -411,27 +410,15 @@ class Retraction:
             )
         )
 
-    def _without_twins(self, mine: Sequence[Partition], changes: Mapping[str, MemoryChange]) -> dict[str, MemoryChange]:
-        """Return the changes without memories whose words were learned again: a shelf holds one memory with its words."""
-        shelves = list(dict.fromkeys(change.memory.topic for change in changes.values()))
-        held = self._archive.memories(mine, topics=shelves) if shelves else ()
-        taken = {_words(memory) for memory in held if memory.live and memory.memory_id not in changes}
-        left: dict[str, MemoryChange] = {}
-        for memory_id, change in changes.items():
-            if not change.memory.live or _words(change.memory) not in taken:
-                left[memory_id] = change
-                taken |= {_words(change.memory)} if change.memory.live else set()
-        return left
-
     def _revived(
         self, mine: Sequence[Partition], head: Memory, before: Memory, released: Collection[tuple[Partition, str, str]]
     ) -> Memory | None:
         """Return the next version of a memory once words are shown again; None if it does not change."""
         rows = self._archive.messages(mine, ids=[item.message_id for item in before.evidence])
         still = {
-            row.message_id
+            row.message_id: any(note.whole for note in left)
             for row in rows
-            if any((row.partition, row.message_id, note.cause) not in released for note in row.withheld)
+            if (left := [each for each in row.withheld if (row.partition, row.message_id, each.cause) not in released])
         }
         if head.status == FORGOTTEN:
             if before.evidence and all(item.message_id in still for item in before.evidence):
@@ -441,18 +428,17 @@ class Retraction:
         return None if again == head else again
 
 
-def _words(memory: Memory) -> tuple[Partition, Topic, str]:
-    return memory.partition, memory.topic, words_digest(memory)
-
-
 def _less(one: Memory, other: Memory) -> Memory:
     """Return a memory without the quotes that either of two versions goes without."""
     pairs = zip(one.evidence, other.evidence, strict=True)
     return one.evolve(evidence=tuple(other if other.quote == MARK else one for one, other in pairs))
 
 
-def _requoted(memory: Memory, before: Memory, still: Collection[str]) -> Memory:
-    """Return a memory with its former quotes from messages of which nothing is withheld any more."""
+def _requoted(memory: Memory, before: Memory, still: Mapping[str, bool]) -> Memory:
+    """Return a memory with its former quotes from messages of which nothing is withheld any more, and with their lines.
+
+    `still` are the messages of which something is, and whether that is the whole message.
+    """
     had = {
         (item.message_id, item.block_id, place): item
         for place, item in enumerate(before.evidence)
@@ -466,7 +452,16 @@ def _requoted(memory: Memory, before: Memory, still: Collection[str]) -> Memory:
         else item
         for place, item in enumerate(memory.evidence)
     )
-    return memory.evolve(evidence=quotes)
+    again = memory.evolve(evidence=quotes)
+    if len(before.evidence) != len(memory.evidence):
+        return again
+    was = unsaid(
+        before, [item.quote == MARK for item in memory.evidence] if memory is not before else [False] * len(quotes)
+    )
+    if was.content != memory.content:
+        return again
+    now = unsaid(before, [still.get(item.message_id, False) for item in before.evidence])
+    return again.evolve(content=now.content, summary=now.summary)
 
 
 def _asked(messages: Sequence[Message]) -> Mapping[str, frozenset[int]]:

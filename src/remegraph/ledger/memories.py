@@ -56,7 +56,7 @@ from remegraph.models import (
     Status,
     Topic,
 )
-from remegraph.models.remnants import MARK, NAMELESS, silenced
+from remegraph.models.remnants import MARK, NAMELESS, silenced, unsaid
 from remegraph.models.standing import always_active
 from remegraph.text.scripts import folded
 
@@ -326,7 +326,10 @@ def _unquoted(memory: Memory, hidden: Mapping[str, Any]) -> Memory:
         item.evolve(quote=MARK) if withheld.hides(item.quote, hidden.get(item.message_id, ())) else item
         for item in memory.evidence
     )
-    return memory if quotes == memory.evidence else memory.evolve(evidence=quotes)
+    if quotes == memory.evidence:
+        return memory
+    whole = [any(None in words for _, words in hidden.get(item.message_id, ())) for item in memory.evidence]
+    return unsaid(memory, whole).evolve(evidence=quotes)
 
 
 def read_carried_out(connection: Connection, partition_id: int, reason: str) -> tuple[int, int]:

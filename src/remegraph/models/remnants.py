@@ -14,7 +14,19 @@ from remegraph.models.tools import is_guideline
 from remegraph.text.sentences import summary_of
 from remegraph.text.tokens import token_counts
 
-__all__ = ["MARK", "NAMELESS", "Loss", "buried", "leaves", "overlap", "remade", "silenced", "veiled", "without"]
+__all__ = [
+    "MARK",
+    "NAMELESS",
+    "Loss",
+    "buried",
+    "leaves",
+    "overlap",
+    "remade",
+    "silenced",
+    "unsaid",
+    "veiled",
+    "without",
+]
 
 
 NAMELESS = "(erased)"
@@ -92,6 +104,20 @@ def silenced(memory: Memory) -> Memory:
         evidence=tuple(item.evolve(quote=MARK) for item in memory.evidence),
         tags=(),
     )
+
+
+def unsaid(memory: Memory, gone: Sequence[bool]) -> Memory:
+    """Return a memory without the lines that quote some of its evidence, if it is made of its quotes, line by line.
+
+    `gone` says for each piece of its evidence whether its message is withheld as a whole.
+    """
+    quotes = [item.quote for item in memory.evidence]
+    said = "\n".join(quote for quote in quotes if quote != MARK)
+    left = "\n".join(quote for quote, goes in zip(quotes, gone, strict=True) if quote != MARK and not goes)
+    if said == left or not left or said not in memory.content:
+        return memory
+    content = memory.content.replace(said, left, 1)
+    return memory.evolve(content=content, summary=summary_of(content))
 
 
 def overlap(quote: str, phrases: Sequence[str | None], text: str) -> bool:
