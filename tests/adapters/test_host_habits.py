@@ -200,6 +200,19 @@ def test_what_is_forgotten_goes_from_the_branches_that_are_abandoned_too(host: H
     assert host.heard() == both("Hello there.", CODE, "Back.")
 
 
+def test_a_request_to_forget_that_is_granted_goes_for_the_branches_that_are_abandoned_too(host: Host) -> None:
+    host.say("Hello there.")
+    base = host.checkpoint("You said: Hello there.")
+    host.say(CODE)
+    code = host.checkpoint(f"You said: {CODE}")
+    host.kit.drain()
+    host.say("Please forget my locker code.", base)
+    (request,) = host.kit.governance.requests(scope=ANN)
+    assert host.kit.governance.decide(request.message.message_id, forget=True, scope=ANN).found
+    host.say("Back.", code)
+    assert "4471" not in "".join([*host.heard(), host.known(f"{CODE} Back.")])
+
+
 def test_what_is_forgotten_stays_so_where_another_sentence_of_its_message_is_edited(host: Host) -> None:
     """Nobody says it anew: the form before had it."""
     host.say(f"{CODE} I love tea.")

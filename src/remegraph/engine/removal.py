@@ -208,7 +208,7 @@ class Removals:
             rest = message.evolve(content=without(message.text, spans, mark="\n"))
             words.add(message, (*spans, *phrases_of(rest, telltales), *_given(message, values)))
         homes = self.blocks(words)
-        for message in self._candidates(asked):
+        for message in self.candidates(asked.mine, asked.sought):
             near = any(_holds(block, message) for block in homes)
             if found := phrases_of(message, telltales, near=near):
                 words.add(message, (*found, *_given(message, values)))
@@ -261,13 +261,16 @@ class Removals:
             taken.add(_words(memory))
         return frozenset(twins)
 
-    def _candidates(self, asked: _Asked) -> Iterator[StoredMessage]:
-        """Yield the messages that may say it: all where they are few, else by the index of their words."""
-        few = self._archive.messages(asked.mine, limit=_FEW + 1, shown=_UNSAID)
+    def candidates(self, mine: Sequence[Partition], sought: Sequence[str]) -> Iterator[StoredMessage]:
+        """Yield the messages that may say something: all where they are few, else by the index of their words.
+
+        Where they are few, those that their host edited or abandoned are among them, with their words.
+        """
+        few = self._archive.messages(mine, limit=_FEW + 1, shown=_UNSAID)
         if len(few) <= _FEW:
             yield from few
             return
-        for matches in self._archive.match(asked.mine, "message", asked.sought) if asked.sought else ():
+        for matches in self._archive.match(mine, "message", sought) if sought else ():
             yield from self._archive.messages([matches.partition], seqs=[int(seq) for seq in matches.seqs])
 
     def _answers(self, said: Sequence[StoredMessage]) -> Iterator[StoredMessage]:

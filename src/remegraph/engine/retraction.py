@@ -5,7 +5,7 @@ The raw rows stay in the ledger. What is withheld of them is not shown anywhere 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, get_args
@@ -229,6 +229,10 @@ class Retraction:
             with suppress(ConflictError):
                 self._commit(plan, operation_id("hide", self._new_id()), None, actor=actor)
         raise ConflictError(list(message_ids))
+
+    def candidates(self, partition: Partition, sought: Sequence[str]) -> Iterator[StoredMessage]:
+        """Yield the messages that may say something, by tokens of our index; see `Removals.candidates`."""
+        return self._removals.candidates([partition], sought)
 
     def silence(self, partition: Partition, words: Words, scope: Scope) -> None:
         """Withhold words of messages as forgotten, and what was learned only from them.

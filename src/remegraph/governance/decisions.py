@@ -340,9 +340,8 @@ class ForgetDecisions:
         here, words = wish.message.partition, Words()
         known = {*leave, *(row.message_id for row in wish.words)}
         for request in requests:
-            found = self._archive.match([here], "message", sought_by(request))
-            for row in self._archive.messages([here], seqs=[int(seq) for each in found for seq in each.seqs]):
-                if row.message_id not in known and not row.hidden and means(request, row.text):
+            for row in self._retraction.candidates(here, sought_by(request)):
+                if row.message_id not in known and means(request, row.text):
                     parts = [span.text for span in sentences(row.text) if means(request, span.text)]
                     words.add(row, parts or [row.text])
                     for answer in self._answers(row):
