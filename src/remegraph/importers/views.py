@@ -7,7 +7,7 @@ message. Where anything is uncertain, nothing follows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -76,6 +76,11 @@ class _Row:
     """The id that its host knows it by: for a revision, that of what it revises."""
     found: Recorded
     place: _Place | None
+
+    @property
+    def moment(self) -> str:
+        """The host's checkpoint when it was recorded; empty where none is noted."""
+        return self.place.moment if self.place else ""
 
 
 def placed(messages: Iterable[Message], course: Course, view: View) -> tuple[Message, ...]:
@@ -147,7 +152,7 @@ class Judge:
         gone: list[str] = []
         for point, instead in self._forks():
             branch: set[str] = set()
-            for row in self._later(point, since=self.view.addressed if instead else ""):
+            for row in self._later(point, known=instead is None):
                 if row.place is None or row.stands in self._kept or not self._certain(row):
                     continue
                 if row.place.after in branch or (row.place.after == point and self._replaced(row, instead)):
@@ -231,15 +236,28 @@ class Judge:
         elif self.view.due and last.role in {"user", "tool"}:
             yield last.message_id, "assistant"
 
-    def _later(self, point: str, *, since: str) -> Iterator[_Row]:
-        """Yield what was recorded after a message; for a thread that begins again, what came after a checkpoint."""
+    def _later(self, point: str, *, known: bool) -> Iterator[_Row]:
+        """Yield what was recorded after a message; for a thread that begins again, what came after a checkpoint.
+
+        If it is `known` that one of two such beginnings is back, that is the others on which the host went on after it.
+        """
         if point == _START:
             rows = _rows(self.recorded(thread=self.thread))
-            yield from (row for row in rows if row.place and row.place.moment > since)
+            since = self.view.addressed
+            yield from self._other_beginnings(rows) if known else (row for row in rows if row.moment > since)
             return
         found = self._here.get(point) or self.recorded([point]).get(point)
         if found is not None:
             yield from _rows(self.recorded(thread=self.thread, after=found.seq))
+
+    def _other_beginnings(self, rows: Sequence[_Row]) -> Iterator[_Row]:
+        since = max(row.moment for row in self._back)
+        first: dict[str, str] = {}
+        for row in rows:
+            after = row.place.after if row.place else ""
+            first[row.stands] = first.get(after, "") if after else row.stands
+        others = {first[row.stands] for row in rows if row.moment > since}
+        yield from (row for row in rows if first[row.stands] in others)
 
     def _certain(self, row: _Row, moment: str = "") -> bool:
         """Return whether a message was in this list before, and would still be in it if the host had not removed it."""
