@@ -154,12 +154,17 @@ def test_the_first_message_is_edited_and_the_talk_begins_anew_from_its_checkpoin
 CODE = "My locker code is 4471."
 
 
-def test_what_is_forgotten_on_another_branch_stays_forgotten_where_its_words_are_back(host: Host) -> None:
-    """A person forgets a memory by its id while its words are on an abandoned branch, and goes back."""
+def branches(host: Host) -> tuple[Any, Any]:
+    """Have a person say a code; return the checkpoints before and after that."""
     host.say("Hello there.")
     base = host.checkpoint("You said: Hello there.")
     host.say(CODE)
-    code = host.checkpoint(f"You said: {CODE}")
+    return base, host.checkpoint(f"You said: {CODE}")
+
+
+def test_what_is_forgotten_on_another_branch_stays_forgotten_where_its_words_are_back(host: Host) -> None:
+    """A person forgets a memory by its id while its words are on an abandoned branch, and goes back."""
+    base, code = branches(host)
     host.kit.drain()
     (memory,) = [each for each in host.kit.memories(scope=ANN) if CODE in each.content]
     host.say(PLANE, base)
@@ -185,10 +190,7 @@ def test_what_is_forgotten_while_it_was_edited_away_stays_forgotten_where_it_is_
 
 
 def test_what_is_forgotten_goes_from_the_branches_that_are_abandoned_too(host: Host) -> None:
-    host.say("Hello there.")
-    base = host.checkpoint("You said: Hello there.")
-    host.say(CODE)
-    code = host.checkpoint(f"You said: {CODE}")
+    base, code = branches(host)
     saved = host.kit.save("locker", f"Ann says: {CODE}", scope=ANN).memory
     assert saved is not None
     host.kit.drain()
@@ -201,10 +203,13 @@ def test_what_is_forgotten_goes_from_the_branches_that_are_abandoned_too(host: H
 
 
 def test_a_request_to_forget_that_is_granted_goes_for_the_branches_that_are_abandoned_too(host: Host) -> None:
-    host.say("Hello there.")
-    base = host.checkpoint("You said: Hello there.")
-    host.say(CODE)
-    code = host.checkpoint(f"You said: {CODE}")
+    """With the answers there, although they do not name what it means."""
+    base, _ = branches(host)
+    answer = state_of(host.graph)[-1]
+    host.graph.update_state(thread("1"), {"messages": [answer.model_copy(update={"content": "4471, noted."})]})
+    host.say("Well?")
+    code = host.graph.get_state(thread("1")).config
+    assert "4471, noted." in host.heard()
     host.kit.drain()
     host.say("Please forget my locker code.", base)
     (request,) = host.kit.governance.requests(scope=ANN)

@@ -36,7 +36,18 @@ from remegraph.text.telltales import Telltales
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive
 
-__all__ = ["Removal", "Removals", "Words", "index_entry", "left_of", "phrases_of", "telltales_of", "unquoted", "whole"]
+__all__ = [
+    "UNSAID",
+    "Removal",
+    "Removals",
+    "Words",
+    "index_entry",
+    "left_of",
+    "phrases_of",
+    "telltales_of",
+    "unquoted",
+    "whole",
+]
 
 _FEW = 2_000
 """Messages that are all read: a value may be written in ways that no index of words leads to."""
@@ -47,7 +58,7 @@ _ANSWER = 24
 _HELD: tuple[Status, ...] = ("proposed", "archived", "quarantined", "superseded")
 """The statuses of memories that full text does not find, and that are shown on request."""
 
-_UNSAID: tuple[WithheldReason, ...] = ("asked", "edited", "rewound", "removed")
+UNSAID: tuple[WithheldReason, ...] = ("asked", "edited", "rewound", "removed")
 """Reasons for which words are withheld that may come back: what is forgotten goes from these messages, too."""
 
 _Place = tuple[Partition, str]
@@ -197,7 +208,7 @@ class Removals:
         versions = (*self._archive.versions(mine, root.memory_id), root)
         cited = [item for version in versions for item in version.evidence]
         ids = [item.message_id for item in cited]
-        said = self._archive.messages(mine, ids=ids, shown=_UNSAID) if cited else ()
+        said = self._archive.messages(mine, ids=ids, shown=UNSAID) if cited else ()
         names = [scope.user or "", scope.agent or "", *(message.speaker for message in said)]
         telltales = telltales_of(root, names, versions)
         asked = _Asked(root, tuple(mine), telltales, leave, at_home(scope, self._settings))
@@ -244,7 +255,7 @@ class Removals:
         return Removal(None, tuple(gone), tuple(kept), words, summaries, reason=reason)
 
     def twins(self, changed: Sequence[Memory]) -> frozenset[str]:
-        """Return the ids of those of changed memories whose words another one has: a shelf holds one live memory with them."""
+        """Return the ids of changed memories whose words another one has: a shelf holds one live memory with them."""
         shelves = {
             memory.partition: [each.topic for each in changed if each.partition == memory.partition]
             for memory in changed
@@ -266,7 +277,7 @@ class Removals:
 
         Where they are few, those that their host edited or abandoned are among them, with their words.
         """
-        few = self._archive.messages(mine, limit=_FEW + 1, shown=_UNSAID)
+        few = self._archive.messages(mine, limit=_FEW + 1, shown=UNSAID)
         if len(few) <= _FEW:
             yield from few
             return
@@ -277,7 +288,7 @@ class Removals:
         """Yield what the agent and its tools said for a while after these messages: they may still repeat it."""
         for message in said:
             after = self._archive.messages(
-                [message.partition], thread=message.thread, first_seq=message.seq + 1, limit=_ANSWER, shown=_UNSAID
+                [message.partition], thread=message.thread, first_seq=message.seq + 1, limit=_ANSWER, shown=UNSAID
             )
             yield from (answer for answer in after if answer.role in {"assistant", "tool"})
 

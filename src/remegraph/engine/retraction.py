@@ -270,8 +270,9 @@ class Retraction:
     ) -> tuple[Withholding, ...]:
         """Return what is withheld of new messages immediately: where an agent repeats what is forgotten.
 
-        What a person says again is new, and an agent may repeat it; a message of which they edit something else is not. In the turn in which the agent forgot it with its
-        tool, their words ask for that, and are withheld, too. `held` is withheld of the messages already.
+        What a person says again is new, and an agent may repeat it; a message of which they edit something else is not
+        new. In the turn in which the agent forgot it with its tool, their words ask for that, and are withheld, too.
+        `held` is withheld of the messages already.
         """
         causes = self._archive.causes(partition)
         if not causes:
@@ -300,7 +301,7 @@ class Retraction:
     def _not_said_again(
         self, partition: Partition, phrases: Sequence[str], telltales: Sequence[Telltales], new: Sequence[str]
     ) -> list[str]:
-        """Return the phrases that hold more of a forgotten statement than a person's message does: a new one, or a recorded one.
+        """Return the phrases that hold more of a forgotten statement than any message of a person, new or recorded.
 
         When it was forgotten, all messages that said it were withheld, so those that say it now are of later.
         """

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from remegraph.engine.forget_phrases import Request, asked_in, means, sought_by
 from remegraph.engine.forget_requests import WAITS, Wish, Wishes
-from remegraph.engine.removal import Words
+from remegraph.engine.removal import UNSAID, Words
 from remegraph.engine.retraction import Discard, Retraction
 from remegraph.engine.routes import at_home, own
 from remegraph.errors import ConflictError, InputError, NotFoundError
@@ -40,6 +40,7 @@ from remegraph.models import (
     StoredMessage,
     Work,
 )
+from remegraph.models.remnants import MARK
 from remegraph.models.standing import APPROVE
 from remegraph.models.supersession import CONTRARY, Pair, content_digest, folded_together, pair_of, revision, settled
 from remegraph.settings import Settings
@@ -351,9 +352,11 @@ class ForgetDecisions:
         return tuple(message_id for _, message_id in words.messages)
 
     def _answers(self, row: StoredMessage) -> Iterator[StoredMessage]:
-        after = self._archive.messages([row.partition], thread=row.thread, first_seq=row.seq + 1, limit=_ANSWER)
+        after = self._archive.messages(
+            [row.partition], thread=row.thread, first_seq=row.seq + 1, limit=_ANSWER, shown=UNSAID
+        )
         said = takewhile(lambda each: each.role != "user", after)
-        return (each for each in said if not each.hidden) if row.role == "user" else iter(())
+        return (each for each in said if each.text != MARK) if row.role == "user" else iter(())
 
     def _settle(self, scope: Scope, wish: Wish, waiting: Sequence[Wish], *, forget: bool, actor: str) -> None:
         others = {row.message_id for each in waiting if each.cause != wish.cause for row in each.words}
