@@ -279,6 +279,11 @@ TENSES = """
 We went skiing in February. | 2025-02-01 | 2025-02-28
 In February we'll go skiing. | 2026-02-01 | 2026-02-28
 I quit smoking in January. | 2025-01-01 | 2025-01-31
+What did I do in February? | 2025-02-01 | 2025-02-28
+What did my sister say about it in May? | 2025-05-01 | 2025-05-31
+I did have lunch with Bob in January. | 2025-01-01 | 2025-01-31
+What didn't we have in February? | 2025-02-01 | 2025-02-28
+I did my homework and have a party in May. | 2026-05-01 | 2026-05-31
 We have lived here since May. | 2025-05-01 | 2025-05-31
 She's due in May. | 2026-05-01 | 2026-05-31
 I moved this summer. | 2025-06-01 | 2025-08-31
