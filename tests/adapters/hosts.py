@@ -47,10 +47,13 @@ def echo(call: ModelCall) -> AIMessage:
 
 
 class Host:
-    """An agent that repeats what it is told, with memory in one of the ways that there are, and a checkpointer."""
+    """An agent that repeats what it is told, with memory in one of the ways, and a checkpointer unless it is stateless."""
 
-    def __init__(self, kit: MemoryKit, wiring: str, *beside: AgentMiddleware[Any, Any, Any]) -> None:
+    def __init__(
+        self, kit: MemoryKit, wiring: str, *beside: AgentMiddleware[Any, Any, Any], stateless: bool = False
+    ) -> None:
         self.kit = kit
+        self.saver = None if stateless else InMemorySaver()
         self.shown: list[str] = []
         self.middleware = beside
         self.graph = self._middleware(beside) if wiring == "middleware" else self._nodes(wiring)
@@ -62,7 +65,7 @@ class Host:
 
         self.model = ScriptedChatModel(script={"": [answer]})
         middleware = [MemoryMiddleware(self.kit, tools=False), *beside]
-        return create_agent(self.model, middleware=middleware, context_schema=Scope, checkpointer=InMemorySaver())
+        return create_agent(self.model, middleware=middleware, context_schema=Scope, checkpointer=self.saver)
 
     def _nodes(self, wiring: str) -> Any:
         def answer(state: Any) -> dict[str, Any]:
@@ -84,7 +87,7 @@ class Host:
             graph.add_edge(START, "memory")
             graph.add_conditional_edges("memory", until_answered("model"))
             graph.add_edge("model", "memory")
-        return graph.compile(checkpointer=InMemorySaver())
+        return graph.compile(checkpointer=self.saver)
 
     def say(self, text: str, config: Any = None, name: str = "1", **fields: Any) -> Any:
         asked = {"messages": [HumanMessage(text, **fields)]}

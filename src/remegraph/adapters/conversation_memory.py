@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Literal, TypedDict
 
@@ -42,6 +43,7 @@ from remegraph.adapters.scopes import (
 )
 from remegraph.engine.frame import RECALLED, selected, shown_records, statement_of
 from remegraph.errors import LimitError, RemegraphError
+from remegraph.importers.turns import Turns
 from remegraph.importers.views import View
 from remegraph.kit import MemoryKit
 from remegraph.kit.facade import twin
@@ -172,7 +174,7 @@ class ConversationMemory:
         wanted: RetrievalPolicy,
         now: datetime,
     ) -> Recall | Injection:
-        here = {message.id for message in messages if message.id}
+        here = {message.id for message in messages if message.id} | self._given_again(messages, scope, now)
         previous, task = previous_words(messages), _thread()
         if wanted.injection == "recall":
             return self._kit.recall(
@@ -198,6 +200,16 @@ class ConversationMemory:
             task=task,
             asked_at=now,
         )
+
+    def _given_again(self, messages: Sequence[BaseMessage], scope: Scope, now: datetime) -> set[str]:
+        """Return the ids that messages of the conversation were recorded under in an earlier run."""
+        if not _is_stateless(ensure_config()):
+            return set()
+        parts, home = self._kit.context.parts(), self._kit.context.library(scope)
+        turns = Turns(_thread(), scope.agent, now, None, take=parts.redactor.message)
+        recorded, course = partial(parts.archive.recorded, home.partition()), turns.read(messages)
+        known = recorded([each.message_id for each in course.heard])
+        return set(turns.given_again(course, known, recorded).values())
 
     def capture(
         self, messages: Sequence[BaseMessage], recalled: str = "", *, due: bool = False, began: str = ""
@@ -297,10 +309,16 @@ def _view(config: RunnableConfig, channel: str, level: int) -> View:
         and len(checkpoints) == level
         and path[0] != _SENT
         and places.get(_CHECKPOINTER) is not None,
+        stateless=_is_stateless(config),
         channel=channel,
         moment=_moment(config),
         addressed=str(told.get("checkpoint_id") or ""),
     )
+
+
+def _is_stateless(config: RunnableConfig) -> bool:
+    """Return whether no checkpointer keeps the state of the graph at hand: LangGraph gives ids to what comes without any."""
+    return config.get("configurable", {}).get(_CHECKPOINTER) is None
 
 
 def _thread() -> str:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, tzinfo
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 from uuid import UUID, uuid5
 
@@ -128,10 +129,45 @@ class Turns:
             elif message.message_id:
                 found.append(Received(message.message_id, message, index))
             else:
-                origin = [self.agent, message.thread, len(found), message.role, message.content]
-                message = message.evolve(message_id=_derived(origin))
+                message = message.evolve(message_id=self._by_place(message, len(found)))
                 found.append(Received(message.message_id, message, index, own_id=False))
         return Course(tuple(found), gap)
+
+    def by_place(self, course: Course) -> dict[str, str]:
+        """Return, by id, the id that each message would have if its host had given none."""
+        return {
+            each.message_id: self._by_place(self._read(each.value, each.index), at)
+            for at, each in enumerate(course.heard)
+        }
+
+    def _by_place(self, message: Message, at: int) -> str:
+        return _derived([self.agent, message.thread, at, message.role, message.content])
+
+    def given_again(self, course: Course, known: Collection[str], recorded: Lookup) -> dict[str, str]:
+        """Return which messages are recorded under another id, with that id: where nothing keeps ids between runs.
+
+        Before its newest words, the list begins as the thread does, or as its end does, and an answer is among what both
+        have: a person may say the same words again, but not a whole exchange. Calls of tools and their results may be
+        missing from the list.
+
+        Args:
+            course: The list.
+            known: Ids that are recorded.
+            recorded: Reads the thread.
+        """
+        newest = max((at for at, each in enumerate(course.heard) if each.role == "user"), default=0)
+        unknown = takewhile(lambda each: each.message_id not in known, course.heard[:newest])
+        new = [self._read(each.value, each.index) for each in unknown]
+        if not new:
+            return {}
+        rows = [Message.model_validate(found.body) for found in recorded(thread=self.thread).values()]
+        for start, row in enumerate(rows):
+            if _same(row, new[0]):
+                again, end = _in_step(rows, new, start)
+                exchange = {"user", "assistant"} <= {message.role for message, _ in again}
+                if exchange and (start == 0 or end == len(rows)):
+                    return {message.message_id: same.message_id for message, same in again}
+        return {}
 
     def places(self, course: Course) -> list[tuple[str, str]]:
         """Return thread and id of each message of a list."""
@@ -213,6 +249,29 @@ class Turns:
         with at_index(index):
             message = to_message(value, thread=self.thread, default_time=self.now, timezone=self.timezone)
             return self.take(message) if self.take else message
+
+
+def _same(one: Message, other: Message) -> bool:
+    return (one.role, one.text) == (other.role, other.text)
+
+
+def _of_tools(message: Message) -> bool:
+    return message.role == "tool" or bool(message.tool_calls)
+
+
+def _in_step(rows: Sequence[Message], new: Sequence[Message], start: int) -> tuple[list[tuple[Message, Message]], int]:
+    """Return the messages that are the same as recorded ones from a place on, in pairs, and the place after the last."""
+    pairs: list[tuple[Message, Message]] = []
+    end = start
+    for message in new:
+        at = end
+        while at < len(rows) and _of_tools(rows[at]) and not _same(rows[at], message):
+            at += 1
+        if at == len(rows) or not _same(rows[at], message):
+            break
+        pairs.append((message, rows[at]))
+        end = at + 1
+    return pairs, end
 
 
 _Words = tuple[Role | None, Any, list[tuple[Any, Any, Any]], str]

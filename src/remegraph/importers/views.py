@@ -51,6 +51,10 @@ class View(Record):
         description="Whether it is all that the host holds of the thread, as a checkpointer keeps it for a whole graph; "
         "else what is absent says nothing.",
     )
+    stateless: bool = Field(
+        default=False,
+        description="Whether nothing keeps the host's state between runs, so that its messages may have other ids in each.",
+    )
     channel: Text = Field(default="", description="Which of the host's lists it is; each takes a course of its own.")
     moment: Text = Field(default="", description="The host's checkpoint; the names of later ones sort after it.")
     began: Text = Field(default="", description="The checkpoint at the start of the run, where that is known.")

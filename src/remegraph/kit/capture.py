@@ -183,11 +183,20 @@ class Capture(Facade):
         recorded = partial(parts.archive.recorded, place)
         news = turns.news(course.heard, recorded([name for _, name in said]), recorded).messages
         if news:
-            parts.archive.keep_off_record(place, [(each.thread, each.message_id) for each in news])
+            by_place = turns.by_place(course)
+            names = [
+                (each.thread, name)
+                for each in news
+                for name in (each.message_id, by_place.get(each.message_id))
+                if name
+            ]
+            parts.archive.keep_off_record(place, names)
         parts.off_record.forget(place, said)
         return Captured(off_record=len(news))
 
-    def _on_record(self, turns: Turns, course: Course, place: Partition, known: Collection[str]) -> Course:
+    def _on_record(
+        self, turns: Turns, course: Course, place: Partition, known: Collection[str], *, stateless: bool
+    ) -> Course:
         """Return a list without what was said off the record, and without what was answered to that."""
         parts, new = self._parts(), [each for each in turns.places(course) if each[1] not in known]
         if not new:
@@ -195,8 +204,12 @@ class Capture(Facade):
         if missed := parts.off_record.among(place, new):  # the ledger did not answer when they were said
             parts.archive.keep_off_record(place, missed)
             parts.off_record.forget(place, missed)
-        off = parts.archive.off_record(place, new)
-        return course.without({name for _, name in off}) if off else course
+        names = {each: each[1] for each in new}
+        if stateless:
+            by_place = turns.by_place(course)
+            names |= {(thread, by_place[name]): name for thread, name in new}
+        off = parts.archive.off_record(place, list(names))
+        return course.without({names[each] for each in off}) if off else course
 
     def _record(
         self,
@@ -211,7 +224,9 @@ class Capture(Facade):
         recorded, mine = partial(parts.archive.recorded, partition), partial(parts.recent.holds, partition)
         for _ in range(_ATTEMPTS):
             known = recorded([each.message_id for each in course.heard])
-            course = self._on_record(turns, course, partition, known)
+            course = self._on_record(turns, course, partition, known, stateless=view.stateless)
+            if view.stateless and (again := turns.given_again(course, known, recorded)):
+                course = Course(tuple(each for each in course.heard if each.message_id not in again), course.gap)
             news = turns.news(course.heard, known, recorded)
             judge = Judge(course, view, turns.thread, known, recorded, self._context.clock(), mine)
             self._withhold(home, news.outdated, "edited")  # first: a crash before the newer form shows nothing stale
