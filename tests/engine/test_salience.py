@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import cProfile
+
 import pytest
 
-from remegraph.engine.salience import salience, signs_of, weights
+from remegraph.engine.salience import salience, signs_of, statements, weights
 from remegraph.settings import SensoryPolicy
+from tests.talk import said
 
 THRESHOLD = SensoryPolicy().threshold
 
@@ -56,3 +59,18 @@ def test_a_score_is_the_logistic_sum_of_the_weighed_signs() -> None:
     """Anybody can check a score with pen and paper."""
     assert signs_of("Teapots.", ()) == {**dict.fromkeys(signs_of("", ()), 0.0), "new": 1 / 12}
     assert salience("Teapots.", (), "now") == pytest.approx(1 / (1 + 2.718281828 ** (2.5 - 4.0 / 12)))
+
+
+@pytest.mark.parametrize("row", ["{at},2026-03-05,7.13,4\n", "1, ", "the tea, "])
+def test_a_table_takes_as_long_to_weigh_as_it_is(row: str) -> None:
+    """Four kilobytes of a bank statement took a minute, in which the host's process did nothing else."""
+
+    def calls(rows: int) -> int:
+        table = "".join(row.format(at=at) for at in range(rows))
+        profile = cProfile.Profile(builtins=False)
+        profile.runcall(lambda: list(statements([said(table)], [table])))
+        return sum(entry.callcount for entry in profile.getstats())
+
+    calls(1)
+    few = calls(200)
+    assert calls(800) < 5 * few

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
@@ -487,3 +488,19 @@ def test_any_text_at_any_time_gives_well_formed_times(text: str, said: datetime)
         assert mention.text == text[mention.start : mention.end]
         assert mention.begins < mention.ends
         end = mention.end
+
+
+@pytest.mark.parametrize(
+    "row", ["{at},2026-03-05,7.13,4\n", "| 3 May | lunch {at} ", "on Monday {at} ", '"5月" {at} ', "明天 {at} "]
+)
+def test_a_table_of_times_takes_as_long_as_it_is(row: str) -> None:
+    """Somebody pastes their bank statement, and the process that reads it has other things to do."""
+
+    def calls(rows: int) -> int:
+        profile = cProfile.Profile(builtins=False)
+        profile.runcall(resolve, "".join(row.format(at=at) for at in range(rows)), SAID)
+        return sum(entry.callcount for entry in profile.getstats())
+
+    resolve("on Monday", SAID)
+    few = calls(200)
+    assert calls(800) < 5 * few

@@ -148,6 +148,8 @@ def model(question: Literal["omission"], language: Literal["en", "zh"]) -> Model
 
 
 _LEAST_WORDS_OF_PART = 3
+_READ_WHOLE = 200
+"""Characters up to which a clause is read as a whole with those that it joins; then by itself, as it takes its time."""
 _NEAREST = 3
 
 _LENIENCE = 1.0
@@ -243,6 +245,7 @@ class _Known:
         self.names = frozenset().union(*(each.words for each in names))
         self._holders_of_word = _holders([each.words - self.names for each in said])
         self._holders_of_gram = _holders([grams(text) for text in memories])
+        self._times: dict[datetime, set[tuple[datetime, datetime]]] = {}
 
     def words_held(self, said: Wording) -> float:
         """Return the largest share of the words, by weight, that one memory holds."""
@@ -264,8 +267,11 @@ class _Known:
 
     def has_time(self, begins: datetime, ends: datetime, said_at: datetime) -> bool:
         """Return whether a memory names this time. Looked up only for statements that name one, as it is expensive."""
-        mentions = (mention for text in self._texts for mention in resolve(text, said_at))
-        return any(_same_time(begins, ends, mention.begins, mention.ends) for mention in mentions)
+        if said_at not in self._times:
+            self._times[said_at] = {
+                (mention.begins, mention.ends) for text in self._texts for mention in resolve(text, said_at)
+            }
+        return any(_same_time(begins, ends, *each) for each in self._times[said_at])
 
 
 def _holders(memories: Sequence[frozenset[str]]) -> dict[str, list[int]]:
@@ -281,13 +287,15 @@ def _parts(sentence: str) -> Iterator[str]:
     """Yield the sentence and, if it has several, its clauses; clauses with few words join the next one."""
     yield sentence
     pieces: list[str] = []
-    current = ""
+    current, held = "", frozenset[str]()
     for piece in _PARTS.split(sentence):
         current += piece
-        said = wording(current)
-        if len(said.words) + len(said.numbers) >= _LEAST_WORDS_OF_PART:
+        whole = len(current) <= _READ_WHOLE
+        said = wording(current if whole else piece)
+        held = said.words | said.numbers | (frozenset() if whole else held)
+        if len(held) >= _LEAST_WORDS_OF_PART:
             pieces.append(current)
-            current = ""
+            current, held = "", frozenset()
     if current.strip():
         pieces.append(current)
     if len(pieces) > 1:

@@ -47,7 +47,7 @@ class Sharing(Facade):
             scope: Of the agent whose memories they are.
             memory_ids: Only these memories; all unless given.
             topic: Only memories of this topic, by key.
-            layers: Only memories of these layers: episodic, long_term, procedural.
+            layers: Only memories of these layers: episodic; long_term, as what is saved outright; procedural.
             expires_at: When it ends; unless given, it holds until it is revoked.
             reason: Why, for the journal.
             actor: Who decides it, for the journal.

@@ -380,6 +380,9 @@ _SOMEBODY, _NOTES, _BEHIND = 1.2, 2, 3
 """How many times nearer than the other a time must be that no tense decides: ahead if the clause is about a person,
 or in the style of notes; or behind."""
 
+_LONGEST_CLAUSE = 200
+"""Characters on either side of a time in which its clause ends: a table has no clauses, and would be read once for each time."""
+
 _WORD = re.compile(r"\w")
 _COMMAS = ",，、 "
 
@@ -433,9 +436,10 @@ class Tense:
         return None if today or doubtful else chosen  # today has another name
 
     def _clause(self, text: str, word: Word) -> tuple[int, int]:
-        start = max((found.end() for found in self.breaks.finditer(text, 0, word.start)), default=0)
-        after = self.breaks.search(text, word.end)
-        return start, after.start() if after else len(text)
+        first, last = max(0, word.start - _LONGEST_CLAUSE), min(len(text), word.end + _LONGEST_CLAUSE)
+        start = max((found.end() for found in self.breaks.finditer(text, first, word.start)), default=first)
+        after = self.breaks.search(text, word.end, last)
+        return start, after.start() if after else last
 
     def _sense(self, front: str, back: str) -> int | None:
         """Return -1 for the past, 1 for the future, 0 if nothing decides, None if it may be either.
@@ -448,8 +452,8 @@ class Tense:
 
     def _beside(self, text: str, start: int, end: int) -> int | None:
         """Return the sense of the clause after one that states only the time, or else of the one before it."""
-        following = self.breaks.split(text[end:].lstrip(_COMMAS), maxsplit=1)[0]
-        previous = self.breaks.split(text[:start].rstrip(_COMMAS))[-1]
+        following = self.breaks.split(text[end : end + _LONGEST_CLAUSE].lstrip(_COMMAS), maxsplit=1)[0]
+        previous = self.breaks.split(text[max(0, start - _LONGEST_CLAUSE) : start].rstrip(_COMMAS))[-1]
         told = " " in following or self.bare_past  # one word, as "noted", is an answer
         return (self._sense("", following) if told else 0) or self._sense(previous, "")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -42,6 +43,8 @@ _SINCE_AFTER = re.compile("以来|至今")
 _MOVED = re.compile(r"\b(?:mov|chang|switch|push|shift|reschedul|postpon|swap)\w*\b[^.!?]*\bfrom\s+\Z", re.IGNORECASE)
 _BESIDE = re.compile(r"\s*(?:,|，|、|/|&|and|or|和|跟|或)\s*(?:on\s+)?", re.IGNORECASE)
 _PREFIX = 12
+_SENTENCE = 500
+"""Characters before a time that may say that it was moved."""
 
 _QUOTED = re.compile(
     r"(?<![\w'])'(?:[^'\n]|(?<=\w)'(?=\w)){1,200}'(?!\w)"
@@ -141,10 +144,12 @@ _Settled = tuple[int, int, Period]
 
 def _in_quotes(plain: str, settled: Sequence[_Settled]) -> Iterator[_Settled]:
     """Yield the times within quotes, if the same sentence says on which day they were written."""
+    begins = [0, *(found.end() for found in _SENTENCE_END.finditer(plain))]
+    places = [start for start, _, _ in settled]
     for quote in _QUOTED.finditer(plain):
-        ends = [found.end() for found in _SENTENCE_END.finditer(plain, 0, quote.start())]
-        first = max(ends, default=0)
-        days = [period for start, end, period in settled if first <= start and end <= quote.start()]
+        first = begins[bisect_right(begins, quote.start()) - 1]
+        before = settled[bisect_left(places, first) : bisect_right(places, quote.start())]
+        days = [period for _, end, period in before if end <= quote.start()]
         if len(days) != 1 or days[0].kind != "day" or not _WRITES.search(plain, first, quote.start()):
             continue
         for start, end, period in _settled(quote.group()[1:-1], days[0].begins + timedelta(hours=12)):
@@ -153,15 +158,18 @@ def _in_quotes(plain: str, settled: Sequence[_Settled]) -> Iterator[_Settled]:
                 yield start + at, end + at, period
 
 
+def _within(quotes: Sequence[tuple[int, int]], word: Word) -> bool:
+    """Return whether a word is in one of these quotes, which are in order and do not overlap."""
+    at = bisect_left(quotes, (word.start, 0)) - 1
+    return at >= 0 and word.end < quotes[at][1]
+
+
 def _settled(plain: str, said_at: datetime) -> Iterator[_Settled]:
     """Yield the times that are certain, two that make one range ("from May to July") as one."""
     told = tense(language_of(plain))
     quotes = [found.span() for found in _QUOTED.finditer(plain)]
     words = [
-        word
-        for word in _words(plain, said_at)
-        if word.says.choices
-        and (word.says.dated or not any(start < word.start and word.end < end for start, end in quotes))
+        word for word in _words(plain, said_at) if word.says.choices and (word.says.dated or not _within(quotes, word))
     ]
     named: set[tuple[int, int]] = set()  # the months of the days so far
     at = 0
@@ -187,7 +195,7 @@ def _settled(plain: str, said_at: datetime) -> Iterator[_Settled]:
 
 def _spans(text: str, first: Word, last: Word) -> bool:
     between = text[first.end : last.start]
-    if _MOVED.search(text, 0, first.start):
+    if _MOVED.search(text, max(0, first.start - _SENTENCE), first.start):
         return False
     if not _BETWEEN.fullmatch(between):
         return False
