@@ -212,8 +212,8 @@ class JournalKeyError(SetupError):
     """The key of the journal is missing, or another than the ledger's. Reading works; nothing was written."""
 
     cure = (
-        "Put the key back: the file journal.key in the home, or REMEGRAPH_JOURNAL_KEY. If another key has taken over since, give "
-        "this process that one, and start it again. Only if the key is lost: look at the journal, then "
+        "Put the key back: in REMEGRAPH_JOURNAL_KEY or, where that is not set, in the file journal.key in the home. If another "
+        "key has taken over since, give this process that one, and start it again. Only if the key is lost: look at the journal, then "
         "`remegraph admin key rotate --despite`."
     )
 

@@ -611,7 +611,7 @@ class Settings(_Policy):
         default=(),
         repr=False,
         description="Secrets that it was sealed with before, newest first: they verify what they sealed, and one of them "
-        "seals on until `seal_journal`. Also as text, with commas.",
+        "seals on until `seal_journal`. They come after those of a file in the home. Also as text, with commas.",
     )
     opentelemetry: bool = Field(
         default=False,

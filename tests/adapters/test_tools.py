@@ -20,7 +20,7 @@ from remegraph import Memory, MemoryKit, Scope, ScopeError
 from remegraph.adapters import ScopeSource, memory_tools
 from remegraph.engine.frame import RECALLED, short_id, shown_texts
 from remegraph.errors import VectorIndexError
-from remegraph.testing import FailingCall, FrozenClock, ScriptedChatModel
+from remegraph.testing import FailingCall, FrozenClock, InMemoryVectorIndex, ScriptedChatModel
 from tests.talk import ANN, NOON, open_kit
 
 BOB = Scope(user="bob", agent="remy")
@@ -269,6 +269,22 @@ def test_a_write_that_fails_is_told_as_a_failure(kit: MemoryKit, caplog: pytest.
     assert "INSERT" not in answer.text
     assert "disk full" in caplog.text
     assert kit.memories(scope=ANN) == ()
+
+
+def test_a_model_reads_no_command_of_an_operator(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It may carry it out, and this one destroys the evidence; whoever may, reads it in the log."""
+    with open_kit(tmp_path) as kit:
+        kit.save("tea", "Ann drinks oolong.", scope=ANN)
+    (tmp_path / "journal.key").write_text("another key than the one that seals", encoding="ascii")
+    with MemoryKit.open(tmp_path, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        asked = ToolCall(name="save_memory", args={"key": "k", "content": "Ann keeps bees."}, id="1", type="tool_call")
+        answer = tools(kit)["save_memory"].invoke(asked)
+
+    assert answer.status == "error"
+    assert "sealed with another key" in answer.text
+    assert "Nothing can be relied on as saved" in answer.text
+    assert "remegraph" not in answer.text
+    assert "remegraph admin key rotate" in caplog.records[-1].getMessage()
 
 
 @pytest.mark.requirement("G3")

@@ -20,7 +20,7 @@ from remegraph.kit.admin import doctor
 from remegraph.kit.admin.doctor import diagnose
 from remegraph.ledger.database import Database
 from remegraph.ledger.index.embedders import HashedEmbedder
-from remegraph.ledger.journal import add_key
+from remegraph.ledger.journal import add_key, keys_in
 from remegraph.models import Diagnosis
 from remegraph.ports import VectorIndex
 from remegraph.settings import AgentMemorySettings, ExtractionPolicy
@@ -56,11 +56,12 @@ def home(template: tuple[Path, VectorIndex], tmp_path: Path) -> Path:
 def look(template: tuple[Path, VectorIndex], home: Path) -> Callable[..., Diagnosis]:
     """Let the doctor look."""
 
-    def look(*, fix: bool = False, ahead: timedelta = timedelta(0), index: VectorIndex | None = None) -> Diagnosis:
+    def look(
+        *, fix: bool = False, ahead: timedelta = timedelta(0), index: VectorIndex | None = None, **given: Any
+    ) -> Diagnosis:
         clock = FrozenClock(NOON + ahead)
-        return diagnose(
-            Settings(home=home), fix=fix, embedder=None, index=template[1] if index is None else index, clock=clock
-        )
+        settings = Settings(home=home, **given)
+        return diagnose(settings, fix=fix, embedder=None, index=template[1] if index is None else index, clock=clock)
 
     return look
 
@@ -283,6 +284,15 @@ def test_a_lost_key_is_told_and_no_other_one_is_made(home: Path, look: Callable[
     for fix in (False, True):
         assert told(look(fix=fix)) == [("key", "error", False), ("journal", "error", False)]
     assert not (home / "journal.key").exists()
+
+
+def test_a_key_that_the_settings_hold_as_a_former_one_is_not_missing(
+    home: Path, look: Callable[..., Diagnosis]
+) -> None:
+    """Until another key seals, the settings may call the one that does a former one."""
+    former = keys_in(home)[0].decode()
+    (home / "journal.key").unlink()
+    assert look(former_journal_keys=(former,)).healthy
 
 
 def test_another_embedder_is_told_and_all_else_is_examined(home: Path, template: tuple[Path, VectorIndex]) -> None:

@@ -151,6 +151,26 @@ def test_a_new_key_takes_over_while_others_go_on(opened: Open, tmp_path: Path) -
         assert forged(alone), "what the old key has sealed needs it"
 
 
+def test_the_file_of_a_home_has_the_newer_keys_and_the_settings_those_before_them(opened: Open, tmp_path: Path) -> None:
+    """An operator who moves the new key into the home and keeps the old one where it is has lost neither."""
+    with opened(OLD) as kit:
+        kit.save("drink", "Ann likes tea.", scope=ANN)
+    with opened(NEW, OLD) as kit:
+        kit.admin.seal_journal()
+    file = tmp_path / "home" / "journal.key"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(NEW, encoding="ascii")
+    file.chmod(0o600)
+    with opened(former_journal_keys=(OLD,)) as kit:
+        kit.save("cake", "Ann likes cake.", scope=ANN)
+        assert forged(kit) == []
+        add_key(tmp_path / "home")
+        with opened(former_journal_keys=(OLD,)) as job:
+            job.admin.seal_journal("every spring")
+        kit.save("pet", "Ann has a dog.", scope=ANN)
+        assert forged(kit) == []
+
+
 def test_a_former_key_that_is_missing_is_told_as_that(opened: Open) -> None:
     """An operator who drops it from the settings reads of 1,225 forged events, and rebuilds the index in vain."""
     third = "the third key of these tests"

@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from remegraph.adapters.scopes import MemoryMode, ScopeSource, check_surface, memory_mode, resolve_scope, usual_mode
 from remegraph.engine.frame import RECALLED
-from remegraph.errors import InputError, LimitError, RemegraphError, ScopeError
+from remegraph.errors import ConflictError, InputError, LimitError, RemegraphError, ScopeError
 from remegraph.kit import MemoryKit
 from remegraph.kit.health import log_refusal
 from remegraph.models import Injection, Recall, Scope
@@ -94,19 +94,24 @@ def as_tool(name: str, run: Callable[..., Answer], arun: Callable[..., Awaitable
 
 @contextmanager
 def answered() -> Iterator[None]:
-    """Turn what memory cannot do into an error that the model reads; the agent goes on."""
+    """Turn what memory cannot do into an error that the model reads; the agent goes on.
+
+    Where the cure is an operator's, the log has it: a model that reads a command may carry it out.
+    """
     try:
         yield
     except ScopeError:
         raise
-    except InputError as error:  # what the model asked for cannot be done
+    except (InputError, ConflictError) as error:  # what the model asked for cannot be done
         raise ToolException(str(error)) from error
     except LimitError as error:
         log_refusal("tool", error)
         raise ToolException(str(error)) from error
     except RemegraphError as error:
         _log.warning("A memory tool failed: %s", error, extra=event("tool.failed", error))
-        raise ToolException(str(error)) from error
+        raise ToolException(
+            f"{error.what} Nothing can be relied on as saved; whoever runs this memory finds in its log what to do."
+        ) from error
     except SQLAlchemyError as error:
         _log.exception("The ledger failed under a memory tool", extra=event("tool.failed", error))
         raise ToolException("The memory cannot be reached at the moment; nothing can be relied on as saved.") from error

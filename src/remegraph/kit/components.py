@@ -349,11 +349,12 @@ def _keys(settings: Settings) -> KeyRing:
         make_home(home)
         if lacks_ledger(home) and IndexFolder(home / INDEX).used:
             raise _without_ledger(home)
-    given = [settings.journal_key] if settings.journal_key else []
-    secrets = [key.encode() for key in (*given, *settings.former_journal_keys)]
+    former = tuple(key.encode() for key in settings.former_journal_keys)
     shared = not url.startswith("sqlite")
     first = None if shared else lambda: add_key(home, first=True)
-    return KeyRing(secrets, first) if secrets else KeyRing(keys_in(home), first, lambda: keys_in(home))
+    if settings.journal_key:
+        return KeyRing((settings.journal_key.encode(), *former), first)
+    return KeyRing((*keys_in(home), *former), first, lambda: (*keys_in(home), *former))
 
 
 def _redactor(settings: Settings) -> Redactor:

@@ -126,7 +126,7 @@ def _outside(settings: Settings) -> Iterator[Seen]:
         key = home / KEY_FILE
         with database.read() as connection:
             sealed = newest(connection) is not None
-        for each in _examine_key(home, sealed=sealed):
+        for each in _examine_key(home, expected=sealed and not settings.former_journal_keys):
             yield each, (lambda: _close_to_others(key)) if each.fixable else None
 
 
@@ -150,11 +150,11 @@ def _examine_folder(home: Path) -> Iterator[Finding]:
         )
 
 
-def _examine_key(home: Path, *, sealed: bool) -> Iterator[Finding]:
-    """Look at the file of the journal's key; `sealed`: whether there is a journal that it has sealed."""
+def _examine_key(home: Path, *, expected: bool) -> Iterator[Finding]:
+    """Look at the file of the journal's key; `expected`: whether no other key can have sealed what is there."""
     path = home / KEY_FILE
     if not path.exists():
-        if sealed:
+        if expected:
             yield Finding(
                 check="key",
                 severity="error",
