@@ -19,9 +19,10 @@ import pytest
 
 from conftest import Figure
 from remegraph import MemoryKit, Settings
-from remegraph.errors import SchemaTooNewError
+from remegraph.errors import SchemaTooNewError, SchemaTooOldError, SetupError
 from remegraph.kit import background
 from remegraph.kit import health as probes
+from remegraph.kit.admin import doctor
 from remegraph.ledger.database import Database
 from remegraph.ledger.jobs import ASLEEP
 from remegraph.ledger.rows import micros
@@ -175,6 +176,56 @@ def test_a_schema_of_another_release_is_not_ready_and_is_left_alone(run: Run, tm
     late = run("health")
     assert late.exit_code == 1
     assert "Upgrade remegraph" in " ".join(late.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("named", "lacks"),
+    [({"index": "pgvector", "queue": "ledger"}, "pgvector"), ({"queue": "procrastinate"}, "procrastinate")],
+)
+def test_a_ledger_without_the_tables_that_the_settings_need_is_not_ready(
+    postgres_url: str, tmp_path: Path, named: dict[str, Any], lacks: str
+) -> None:
+    """No service and no worker starts with them: that it is healthy would send an operator to look elsewhere."""
+    settings = Settings(home=tmp_path, ledger_url=postgres_url, journal_key=SHARED_KEY, queue="ledger", migrate="never")
+    doctor.migrate(settings, apply=True)
+    assert (probes.health(settings).ready, probes.health(settings).problem) == (True, "")
+    wanted = settings.evolve(**named)
+    with pytest.raises(SchemaTooOldError) as refused:
+        MemoryKit.open(settings=wanted, model=None, embedder=None)
+    found = probes.health(wanted)
+    assert (found.ready, found.healthy, found.problem) == (False, False, str(refused.value))
+    assert lacks in found.problem
+    assert "remegraph migrate --apply" in found.problem
+    assert found.index == ("down" if lacks == "pgvector" else "embedded")
+    doctor.migrate(wanted, apply=True)
+    assert (probes.health(wanted).ready, probes.health(wanted).problem) == (True, "")
+
+
+@pytest.mark.parametrize("named", [{"index": "pgvector"}, {"queue": "procrastinate"}])
+def test_settings_that_need_postgresql_are_not_ready_on_sqlite_and_have_no_plan(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: dict[str, str]
+) -> None:
+    """The URL was forgotten: every command that opens the memory refuses, and these must not say that all is well."""
+    (tmp_path / "home").mkdir()
+    assert run("migrate", "--apply").exit_code == 0
+    for name, value in named.items():
+        monkeypatch.setenv(f"REMEGRAPH_{name.upper()}", value)
+    for command in (["health"], ["migrate"], ["migrate", "--apply"], ["worker"]):
+        told = run(*command)
+        assert (told.exit_code, "REMEGRAPH_LEDGER_URL" in " ".join(told.output.split())) == (1, True), command
+
+
+def test_an_index_that_no_process_may_change_over_is_not_ready(postgres_url: str, tmp_path: Path) -> None:
+    """Where settings forbid to change it, no process starts with another index than the ledger has."""
+    settings = Settings(
+        home=tmp_path, ledger_url=postgres_url, journal_key=SHARED_KEY, index="pgvector", queue="ledger"
+    )
+    MemoryKit.open(settings=settings, model=None, embedder=None).close()
+    other = settings.evolve(index="chroma", migrate="never")
+    found = probes.health(other)
+    with pytest.raises(SetupError) as refused:
+        MemoryKit.open(settings=other, model=None, embedder=None, index=InMemoryVectorIndex())
+    assert (found.ready, found.index, found.problem) == (False, "down", str(refused.value))
 
 
 def test_the_page_explains_every_key_that_a_probe_gives(run: Run, tmp_path: Path) -> None:

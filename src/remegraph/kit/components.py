@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Literal
@@ -26,7 +25,7 @@ from remegraph.engine.routes import at_home, own
 from remegraph.engine.salience import Purpose
 from remegraph.engine.summarizer import Tools, build_summarizer
 from remegraph.engine.summary_tasks import Meter
-from remegraph.errors import IndexOwnedError, MissingExtraError, SetupError
+from remegraph.errors import IndexOwnedError, SetupError
 from remegraph.files import IndexOwner
 from remegraph.governance.decisions import ForgetDecisions
 from remegraph.importers.views import OffRecord, Recent
@@ -47,6 +46,7 @@ from remegraph.ledger.index.pgvector import PgvectorIndex
 from remegraph.ledger.index.projection import VectorProjection
 from remegraph.ledger.jobs import Stamps
 from remegraph.ledger.journal import KeyRing, add_key, keys_in
+from remegraph.ledger.migrations import brings_jobs
 from remegraph.ledger.permissions import GrantBook
 from remegraph.ledger.store_items import ItemStore
 from remegraph.ledger.tenants import Tenants
@@ -329,17 +329,10 @@ def courier_of(settings: Settings, database: Database, clock: Clock) -> Courier 
         SetupError: It cannot be used here.
         SchemaTooOldError: Its tables are missing, and may not be made.
     """
-    unnamed = settings.queue is None and (database.is_sqlite or find_spec("procrastinate") is None)
-    if unnamed or settings.queue == "ledger":
+    if not brings_jobs(settings, sqlite=database.is_sqlite):
         return None
-    if database.is_sqlite:
-        raise SetupError(
-            "Procrastinate needs PostgreSQL.", "Name its URL (REMEGRAPH_LEDGER_URL), or leave the queue to the ledger."
-        )
-    try:
-        from remegraph.ledger.procrastinate_queue import Procrastinate
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("Procrastinate is not installed.", 'pip install "remegraph[workers]"') from error
+    from remegraph.ledger.procrastinate_queue import Procrastinate
+
     return Procrastinate(database, clock, Stamps(settings), migrate=settings.migrate)
 
 

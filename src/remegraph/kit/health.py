@@ -364,26 +364,24 @@ def health(settings: Settings) -> HealthReport:
     Args:
         settings: What a kit would be opened with.
     """
-    from remegraph.ledger.jobs import JobQueue, Stamps
-
-    url, asked = settings.ledger_url, _Asked(QueueDepth(), None, "")
+    url, asked = settings.ledger_url, _Asked(QueueDepth(), settings.index)
     try:
-        database = _ledger(settings)
+        database, jobs = _ledger(settings)
     except RemegraphError as error:
         problem = str(error)
     else:  # what it takes to import and to set up is not the ledger's time
         with closing(database):
-            jobs = JobQueue(database, _NOW, Stamps(settings))
             asked, problem = answered(partial(_asked, settings, database, jobs), asked, LEDGER_SECONDS)
     index: Literal["chroma", "pgvector", "embedded", "down"] = "embedded"
-    silent = asked.misnamed
+    silent = asked.no_index
     if silent:
         index = "down"
-    elif (settings.index or (asked.noted if settings.chroma_url is None else "")) == "pgvector":
+    elif asked.chosen == "pgvector":
         index = "down" if problem else "pgvector"
     elif settings.chroma_url is not None:
         _, silent = answered(partial(_greet, settings.chroma_url), None, INDEX_SECONDS)
         index = "down" if silent else "chroma"
+    problem = problem or asked.unfit
     return HealthReport(
         ledger="sqlite" if url is None or url.startswith("sqlite") else "postgresql",
         ready=not problem,
@@ -394,28 +392,39 @@ def health(settings: Settings) -> HealthReport:
 
 
 class _Asked(NamedTuple):
-    """How much work waits, which index the ledger says that it has, and what to report where settings name another."""
+    """How much work waits, which index is to be searched, why it cannot be, and why no kit opens with these settings."""
 
     queue: QueueDepth
-    noted: str | None
-    misnamed: str
+    chosen: str | None
+    no_index: str = ""
+    unfit: str = ""
 
 
 def _asked(settings: Settings, database: Database, jobs: JobQueue) -> _Asked:
     from remegraph.ledger.index.placement import misnamed, named, noted
+    from remegraph.ledger.migrations import brings_jobs, lacks_pgvector, lacks_procrastinate
 
     queue = queue_of(database, jobs)
     with database.read() as connection:
-        return _Asked(queue, noted(connection), str(misnamed(connection, named(settings)) or ""))
+        index = named(settings) or noted(connection)
+        no_index = misnamed(connection, index)
+        changes = no_index is not None and settings.migrate == "auto"  # whoever opens it has the ledger change over
+        if no_index is None and index == "pgvector":
+            no_index = lacks_pgvector(connection)
+        unfit = None if changes else no_index
+        if unfit is None and brings_jobs(settings, sqlite=database.is_sqlite):
+            unfit = lacks_procrastinate(connection)
+    return _Asked(queue, index, str(no_index or ""), str(unfit or ""))
 
 
-def _ledger(settings: Settings) -> Database:
-    from remegraph.ledger import connections, database
+def _ledger(settings: Settings) -> tuple[Database, JobQueue]:
+    from remegraph.ledger import connections, database, jobs
 
     home = settings.home.expanduser()
     if settings.ledger_url is None and connections.lacks_ledger(home):
         raise SetupError(f"There is no ledger in {home}.", "Name another folder, or record something first.")
-    return database.Database.as_it_is(connections.ledger_url(settings))
+    found = database.Database.as_it_is(connections.ledger_url(settings))
+    return found, jobs.JobQueue(found, _NOW, jobs.Stamps(settings))
 
 
 def _greet(url: str) -> None:

@@ -31,7 +31,6 @@ from sqlalchemy import (
     column,
     delete,
     func,
-    inspect,
     literal_column,
     select,
     table,
@@ -39,10 +38,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import JSONB
 
-from remegraph.errors import LedgerUnavailableError, SchemaTooOldError, SetupError
+from remegraph.errors import LedgerUnavailableError, SetupError
 from remegraph.ledger.connections import PASSWORD_FILE, RELEASE, password_of, watched
 from remegraph.ledger.database import EVERYBODY, Database
 from remegraph.ledger.jobs import BELL, Stamps, claimable
+from remegraph.ledger.migrations import DELIVERIES, lacks_procrastinate
 from remegraph.ledger.rows import from_micros, micros
 from remegraph.ledger.schema import jobs
 from remegraph.ports import Call, Clock, Deliver
@@ -53,7 +53,7 @@ __all__ = ["Procrastinate"]
 _NAME = "remegraph"
 _OWNER = "Run `remegraph migrate --apply` as the owner of the tables."
 _DELIVERIES = table(
-    "procrastinate_jobs",
+    DELIVERIES,
     *map(column, ("queue_name", "task_name", "priority", "lock", "queueing_lock", "status")),
     column("scheduled_at", DateTime(timezone=True)),
     column("args", JSONB),
@@ -96,9 +96,9 @@ class Procrastinate:
         self._stamps = stamps
         self._returned: dict[int, float] = {}  # deliveries that are over, and when; their end may not be noted yet
         with database.write([EVERYBODY]) as connection:
-            if not inspect(connection).has_table(_DELIVERIES.name):
+            if (lacks := lacks_procrastinate(connection)) is not None:
                 if migrate == "never":
-                    raise SchemaTooOldError("The ledger has no tables of procrastinate yet.")
+                    raise lacks
                 try:
                     _driver(connection).execute(_new_app().schema_manager.get_schema())
                 except psycopg.errors.InsufficientPrivilege as error:

@@ -352,7 +352,10 @@ class HealthReport(Record):
     """Whether the memory works, and whether its workers keep up."""
 
     ledger: Literal["sqlite", "postgresql"] = Field(description="What the ledger is kept in.")
-    ready: bool = Field(default=True, description="Whether it answered in time, and this release fits its schema.")
+    ready: bool = Field(
+        default=True,
+        description="Whether it answered in time, and a kit opens with these settings: the schema fits, no table is missing.",
+    )
     index: Literal["chroma", "pgvector", "sql", "embedded", "down"] = Field(
         description="What searches vectors; sql: another process owns the embedded index; embedded: it was not asked, as no "
         "kit is open; down: it did not answer, or the ledger has another one than the settings name."

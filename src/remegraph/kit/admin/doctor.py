@@ -16,7 +16,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from remegraph.errors import EmbedderMismatchError, JournalKeyError, RemegraphError, SchemaTooOldError, SetupError
+from remegraph.errors import EmbedderMismatchError, JournalKeyError, RemegraphError, SetupError
 from remegraph.kit.admin import folder_path
 from remegraph.kit.admin.examination import Seen, mended
 from remegraph.kit.components import courier_of, make_home
@@ -29,6 +29,7 @@ from remegraph.ledger.connections import lacks_ledger, ledger_url
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import choice, embedders
 from remegraph.ledger.journal import KEY_FILE
+from remegraph.ledger.migrations import brings_jobs, lacks_procrastinate
 from remegraph.ledger.rows import newest
 from remegraph.models import Backup, Check, Diagnosis, Finding, Migration, MigrationStep
 from remegraph.settings import AgentMemorySettings, Settings, open_to_others
@@ -302,11 +303,8 @@ def migrate(settings: Settings, *, apply: bool = False, change_index: bool = Fal
 
 
 def _lacks_courier(settings: Settings, database: Database) -> bool:
-    try:
-        courier_of(settings.evolve(migrate="never"), database, _NOW)
-    except SchemaTooOldError:
-        return True
-    return False
+    with database.read() as connection:
+        return brings_jobs(settings, sqlite=database.is_sqlite) and lacks_procrastinate(connection) is not None
 
 
 # ------------------------------------------------------------------------------------------- backups

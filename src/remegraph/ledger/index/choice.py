@@ -39,7 +39,11 @@ def misnamed(settings: Settings, database: Database) -> SetupError | None:
 
 
 def lacking(settings: Settings, database: Database) -> str:
-    """Return what of the index a role that may change tables is to make or change, in words; nothing where all is there."""
+    """Return what of the index a role that may change tables is to make or change, in words; nothing where all is there.
+
+    Raises:
+        SetupError: The index that the settings name cannot be made of this ledger.
+    """
     index = chosen(settings, database)
     with database.read() as connection:
         has = None if database.is_sqlite or not _has_tables(connection) else placement.held(connection)

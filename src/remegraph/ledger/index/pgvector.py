@@ -40,7 +40,6 @@ from sqlalchemy import (
     delete,
     exc,
     func,
-    inspect,
     or_,
     select,
     text,
@@ -50,8 +49,9 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, DropIndex
 from sqlalchemy.types import UserDefinedType
 
-from remegraph.errors import SchemaTooOldError, SetupError, VectorIndexError
+from remegraph.errors import SetupError, VectorIndexError
 from remegraph.ledger.database import EVERYBODY, Database
+from remegraph.ledger.migrations import VECTORS, lacks_pgvector
 from remegraph.ledger.schema import collections as used
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ _collections = Table(
     Column("dimension", Integer, nullable=False),
 )
 _records = Table(
-    "pgvector_records",
+    VECTORS,
     _metadata,
     Column("collection_id", BigInteger, ForeignKey(_collections.c.id, ondelete="CASCADE"), primary_key=True),
     Column("record_id", Text, primary_key=True),
@@ -155,15 +155,11 @@ class PgvectorIndex:
             SetupError: The ledger is not on PostgreSQL, or the server has no pgvector of 2024 or later.
             SchemaTooOldError: The tables are missing, and may not be made.
         """
-        if database.is_sqlite:
-            raise SetupError(
-                "pgvector needs PostgreSQL.", "Name its URL (REMEGRAPH_LEDGER_URL), or leave the index to Chroma."
-            )
         with database.read() as connection:
-            there = _there(connection)
-        if not there:
+            lacks = lacks_pgvector(connection)
+        if lacks is not None:
             if migrate == "never":
-                raise SchemaTooOldError("The ledger has no tables of pgvector yet.")
+                raise lacks
             with database.write([EVERYBODY]) as connection:
                 _extend(connection)
                 _metadata.create_all(connection)
@@ -323,7 +319,7 @@ class PgvectorIndex:
 def orphaned(connection: Connection) -> bool:
     """Return whether there are collections that the ledger does not use: those of its original, or of another time."""
     return (
-        _there(connection)
+        lacks_pgvector(connection) is None
         and connection.execute(select(select(_collections.c.id).where(_UNUSED).exists())).scalar_one()
     )
 
@@ -334,13 +330,17 @@ def sweep(connection: Connection) -> None:
     Args:
         connection: A connection that excludes others who assign collections.
     """
-    if _there(connection):
+    if lacks_pgvector(connection) is None:
         connection.execute(delete(_collections).where(_UNUSED))
 
 
 def lacking(connection: Connection) -> str:
-    """Return what is to be made by a role that may change tables, in words; nothing where all is there."""
-    if not _there(connection):
+    """Return what is to be made by a role that may change tables, in words; nothing where all is there.
+
+    Raises:
+        SetupError: The ledger is not on PostgreSQL.
+    """
+    if lacks_pgvector(connection) is not None:
         return "The tables of pgvector."
     ungraphed = connection.execute(_UNGRAPHED, {"large": LARGE}).all()
     return f"Graphs of pgvector for {len(ungraphed)} large collections." if ungraphed else ""
@@ -358,10 +358,6 @@ def complete(database: Database) -> None:
             names = connection.execute(_UNGRAPHED, {"large": LARGE}).scalars().all()
         for name in names:
             index.optimize(name)
-
-
-def _there(connection: Connection) -> bool:
-    return inspect(connection).has_table(_records.name)
 
 
 def _extend(connection: Connection) -> None:

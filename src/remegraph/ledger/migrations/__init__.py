@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, column, inspect, select, table
 
-from remegraph.errors import SchemaTooNewError, SchemaTooOldError, SetupError
+from remegraph.errors import MissingExtraError, SchemaTooNewError, SchemaTooOldError, SetupError
 from remegraph.ledger.schema import metadata
+from remegraph.settings import Settings
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
 __all__ = [
+    "DELIVERIES",
     "HEAD",
     "KNOWN",
+    "VECTORS",
     "VERSION_TABLE",
+    "brings_jobs",
     "check_fit",
     "check_revision",
     "config",
     "fits",
     "is_current",
+    "lacks_pgvector",
+    "lacks_procrastinate",
     "pending",
     "recorded",
     "upgrade",
@@ -43,6 +50,9 @@ VERSION_TABLE = "remegraph_schema"
 
 KNOWN = frozenset(_CHAIN)
 """All revisions up to it."""
+
+VECTORS, DELIVERIES = "pgvector_records", "procrastinate_jobs"
+"""The tables that show whether those of pgvector, and of procrastinate, were made: they count as schema, too."""
 
 _ONE_AT_A_TIME = Lock()
 """Alembic keeps what it is at in its modules: two ledgers of one process would be taken for each other."""
@@ -163,3 +173,49 @@ def upgrade(connection: Connection) -> None:
 
         with _ONE_AT_A_TIME:
             command.upgrade(config(connection), "head")
+
+
+# ------------------------------------------------------------------------------------------- tables of others
+
+
+def lacks_pgvector(connection: Connection) -> SchemaTooOldError | None:
+    """Return what is wrong where a ledger has no tables of pgvector.
+
+    Raises:
+        SetupError: It is not on PostgreSQL.
+    """
+    if connection.dialect.name == "sqlite":
+        raise SetupError(
+            "pgvector needs PostgreSQL.", "Name its URL (REMEGRAPH_LEDGER_URL), or leave the index to Chroma."
+        )
+    return _lacks(connection, VECTORS, "pgvector")
+
+
+def brings_jobs(settings: Settings, *, sqlite: bool) -> bool:
+    """Return whether procrastinate brings jobs to workers; where it does not, they look for them.
+
+    Raises:
+        SetupError: It is to, and the ledger is not on PostgreSQL.
+        MissingExtraError: It is to, and is not installed.
+    """
+    installed = find_spec("procrastinate") is not None
+    if settings.queue == "ledger" or (settings.queue is None and (sqlite or not installed)):
+        return False
+    if sqlite:
+        raise SetupError(
+            "Procrastinate needs PostgreSQL.", "Name its URL (REMEGRAPH_LEDGER_URL), or leave the queue to the ledger."
+        )
+    if not installed:
+        raise MissingExtraError("Procrastinate is not installed.", 'pip install "remegraph[workers]"')
+    return True
+
+
+def lacks_procrastinate(connection: Connection) -> SchemaTooOldError | None:
+    """Return what is wrong where a ledger on PostgreSQL has no tables of procrastinate."""
+    return _lacks(connection, DELIVERIES, "procrastinate")
+
+
+def _lacks(connection: Connection, table: str, whose: str) -> SchemaTooOldError | None:
+    if inspect(connection).has_table(table):
+        return None
+    return SchemaTooOldError(f"The ledger has no tables of {whose} yet.")
