@@ -209,6 +209,39 @@ def test_health_tells_how_long_work_waits_and_whether_the_index_answers(
         assert (found.index, found.healthy, found.degraded, kit.admin.ready()) == ("down", True, True, True)
 
 
+def test_what_is_summarised_when_asked_is_never_overdue(tmp_path: Path) -> None:
+    """A script that adds and summarises needs no worker: nothing may say for ever that one is missing."""
+    clock = FrozenClock(NOON)
+    with MemoryKit.open(
+        settings=Settings(home=tmp_path, capture=CapturePolicy(background=False)),
+        model=None,
+        embedder=None,
+        index=InMemoryVectorIndex(),
+        clock=clock,
+    ) as kit:
+        kit.add_messages([{"role": "user", "content": "I live in Lisbon."}], scope=ANN)
+        turn(kit, 1)
+        assert {job.kind for job in kit.admin.jobs()} == {"cut", "summarize"}
+        kit.summarize(scope=ANN, close=True)
+        assert kit.admin.jobs() == ()
+        turn(kit, 2)
+        clock.move(timedelta(days=1))
+        assert kit.admin.health().queue.overdue_seconds > 0, "this one no one has summarised"
+        assert len(kit.drain().blocks) == 1
+
+
+def test_what_is_said_during_the_last_look_of_a_summary_keeps_its_job(tmp_path: Path) -> None:
+    """The summary finds nothing left, a turn comes in, and the summary ends: the turn must not be forgotten."""
+    with opened(tmp_path) as kit:
+        turn(kit)
+        loop = kit._summarization.loop(ANN)
+        next(loop)
+        turn(kit, 1)
+        with pytest.raises(StopIteration):
+            loop.send({"block": None})
+        assert [(job.kind, job.state) for job in kit.admin.jobs()] == [("summarize", "waiting")]
+
+
 def test_when_too_much_waits_blocks_grow_and_nothing_is_refused(tmp_path: Path) -> None:
     """A crowd that talks faster than workers learn costs fewer calls for each turn, and never a message."""
     with opened(tmp_path, max_waiting=2) as kit:

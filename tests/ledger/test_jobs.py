@@ -184,6 +184,44 @@ def test_a_crashed_worker_leaves_a_sleeping_job_asleep(ledger: Ledger, queue: Jo
     assert queue.claim("summarize", "worker", 60, asleep=True)
 
 
+def test_a_job_whose_work_was_done_without_it_is_settled_unless_more_came_or_a_worker_has_it(
+    ledger: Ledger, queue: JobQueue
+) -> None:
+    """Who did the work must not be alarmed about it for ever, and must not lose what came in while they worked."""
+    ledger.say(ANN, "one")
+    ledger.say(BOB, "one", asleep=True)
+    for partition in (ANN, BOB):
+        seen = queue.unheld(["summarize"], partition)
+        ledger.say(partition, "two", asleep=partition == BOB)
+        queue.settle(seen)
+        assert queue.unheld(["summarize"], partition), "more was asked for since"
+    queue.settle(queue.unheld(["summarize"], BOB))
+    assert [job.partition for job in queue.waiting("summarize")] == [ANN]
+    seen = queue.unheld(["summarize"], ANN)
+    job = claimed(queue)
+    queue.settle(seen)
+    assert queue.unheld(["summarize"], ANN) == [], "a worker holds it"
+    assert queue.finish(job, "dead", "model is down")
+    queue.settle(seen)
+    assert [each.state for each in queue.waiting("summarize")] == ["dead"], "another run was begun since"
+    queue.settle(queue.unheld(["summarize"], ANN))
+    assert queue.waiting("summarize") == ()
+    ledger.say(ANN, "three")
+    assert claimed(queue).attempts == 1
+
+
+def test_what_sleeps_is_never_overdue_even_where_it_was_asked_for_and_its_worker_died(
+    ledger: Ledger, queue: JobQueue
+) -> None:
+    """No worker takes it, so no alarm about it would ever end."""
+    ledger.say(ANN, "one", asleep=True)
+    ledger.wait(10_000)
+    assert queue.depth().overdue_seconds == 0
+    assert queue.claim("summarize", "crashes", 60, asleep=True)
+    ledger.wait(10_000)
+    assert queue.depth().overdue_seconds == 0
+
+
 def test_the_next_job_is_told_by_its_time(ledger: Ledger, queue: JobQueue) -> None:
     """Who waits for work sleeps until then, not a little at a time."""
     assert queue.next_due("summarize") is None

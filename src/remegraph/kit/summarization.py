@@ -143,10 +143,7 @@ class Summarization(Facade):
             return Done(SummaryReport(), self._cut_idle(scope))
 
         def summarize(scope: Scope, turn: Turn) -> Done:
-            report = self.run(self.loop(scope, progress=progress, cancel=turn.over, passes=turn.passes))
-            if self._rereads(scope):
-                self._parts().jobs.enqueue(REREAD, scope.partition())
-            return Done(report)
+            return Done(self.run(self.loop(scope, progress=progress, cancel=turn.over, passes=turn.passes)))
 
         def maintain(scope: Scope, turn: Turn) -> Done:
             every = self._context.lifecycle_of(
@@ -158,7 +155,7 @@ class Summarization(Facade):
             return Done(SummaryReport(), every)
 
         def reread(scope: Scope, turn: Turn) -> Done:
-            if not self._rereads(scope):
+            if not _rereads(self._parts(), scope):
                 return Done(SummaryReport())
             most = self._settings.capture.reread
             again = _again(
@@ -175,16 +172,6 @@ class Summarization(Facade):
             return Done(report.evolve(pending=0), max(_PAUSE, timedelta(days=spent / most)))
 
         return {CUT: cut, KIND: summarize, UPKEEP: maintain, REREAD: reread}
-
-    def _rereads(self, scope: Scope) -> bool:
-        """Return whether blocks of a scope wait for the background to read them again."""
-        parts, settings = self._parts(), self._settings
-        return (
-            settings.capture.reread > 0
-            and parts.thinkers.of(scope.agent).learns
-            and settings.for_agent(scope.agent).extracts
-            and bool(parts.archive.read_by([scope.partition()], "extractive", settings.summary.recipe))
-        )
 
 
 class Worklist(Facade):
@@ -414,17 +401,21 @@ def _news(
     cancel: Cancel | None,
     passes: Cancel | None = None,
 ) -> Loop:
-    """Run until no block of this scope is pending, or until it is the turn of others.
+    """Run until no block of this scope is pending, or until it is the turn of others. Then no job that asks for this waits.
 
     `passes` is asked after each block whether to leave the rest for later, `cancel` before each whether to end with an error.
     """
-    recipe = parts.settings.summary.recipe
+    recipe, kinds = parts.settings.summary.recipe, (CUT, KIND) if close else (KIND,)
     with parts.meter(scope.partition(), budget) as meter:
         tally = _Tally(meter)
         while True:
             _check(cancel)
+            asked = parts.jobs.unheld(kinds, scope.partition())
             outcome = yield {"scope": scope, "close": close, "redo": None, "meter": tally.meter}
             if outcome.get("block") is None:
+                parts.jobs.settle(asked)
+                if _rereads(parts, scope):
+                    parts.jobs.enqueue(REREAD, scope.partition())
                 return tally.report(parts, scope)
             tally.add(outcome)
             if progress:
@@ -433,6 +424,17 @@ def _news(
                 progress(Progress(stage="summarize", done=done, total=done + len(left), detail=tally.blocks[-1]))
             if passes is not None and passes():
                 return tally.report(parts, scope)
+
+
+def _rereads(parts: Parts, scope: Scope) -> bool:
+    """Return whether blocks of a scope wait for the background to read them again."""
+    settings = parts.settings
+    return (
+        settings.capture.reread > 0
+        and parts.thinkers.of(scope.agent).learns
+        and settings.for_agent(scope.agent).extracts
+        and bool(parts.archive.read_by([scope.partition()], "extractive", settings.summary.recipe))
+    )
 
 
 def _failed(

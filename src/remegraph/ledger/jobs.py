@@ -29,6 +29,7 @@ from sqlalchemy import (
     or_,
     select,
     true,
+    tuple_,
     update,
 )
 from sqlalchemy.sql.dml import ReturningInsert
@@ -71,6 +72,10 @@ BELL = "remegraph_bell"
 _SECOND = 1_000_000
 _FIRST_DELAY = _SECOND
 _LONGEST_DELAY = 3600 * _SECOND
+
+_UNHELD = (jobs.c.id, jobs.c.fence, jobs.c.lease_until)
+Unheld = tuple[int, int, int]
+"""A job that no one holds, how often it was taken, and how often it was asked for since."""
 
 _NEW = {"state": "waiting", "again": False, "attempts": 0, "owner": "", "lease_until": 0, "fence": 0, "reason": ""}
 
@@ -175,6 +180,8 @@ def _enqueue(dialect: str) -> ReturningInsert[tuple[int, str, int]]:
                 else_=jobs.c.due_at,
             ),
             "again": or_(jobs.c.again, running),
+            # What no one holds has no lease: who settles it sees by this count whether more was asked for meanwhile.
+            "lease_until": case((running, jobs.c.lease_until), else_=jobs.c.lease_until + 1),
             "stamp": case((given.stamp == "", jobs.c.stamp), else_=given.stamp),
         },
     )
@@ -289,6 +296,27 @@ class JobQueue:
             }
         return self._update(job, {"again": false(), "owner": "", "lease_until": 0, **values})
 
+    def unheld(self, kinds: Collection[str], partition: Partition) -> Sequence[Unheld]:
+        """Return the open jobs of a partition that no worker holds, as they are now: see `settle`."""
+        with self._database.read() as connection:
+            here = jobs.c.partition_id.in_(partition_rows.known(connection, [partition]))
+            open_ = (jobs.c.kind.in_(kinds), jobs.c.state.in_(("waiting", "dead")), self._fits)
+            rows = connection.execute(select(*_UNHELD).where(here, *open_)).all()
+        return [(row.id, row.fence, row.lease_until) for row in rows]
+
+    def settle(self, seen: Sequence[Unheld]) -> None:
+        """Close jobs whose work was done without them, unless they were taken or asked for since.
+
+        Args:
+            seen: From `unheld`, before it was looked whether there was work left.
+        """
+        if not seen:
+            return
+        same = tuple_(*_UNHELD).in_(seen)
+        settled = update(jobs).where(jobs.c.state.in_(("waiting", "dead")), same)
+        with self._database.write() as connection:
+            connection.execute(settled.values(state="done", reason=""))
+
     def release(self, worker: str) -> tuple[Call, ...]:
         """Have jobs wait again that a worker holds and does not do; return them.
 
@@ -359,7 +387,7 @@ class JobQueue:
         now = micros(self._clock())
         state = _state(now).label("state")
         waiting = (jobs.c.state == "waiting", jobs.c.due_at < ASLEEP)
-        left = and_(jobs.c.state == "running", jobs.c.lease_until <= now)  # by a worker that is gone
+        left = and_(jobs.c.state == "running", jobs.c.lease_until <= now, jobs.c.due_at < ASLEEP)  # its worker is gone
         since = case((jobs.c.state == "running", jobs.c.lease_until), else_=jobs.c.due_at)
         failed = (jobs.c.state.in_(("waiting", "dead")), jobs.c.reason != "")
         foreign = func.count(case((and_(*waiting, jobs.c.due_at <= now, ~self._fits), 1))).label("foreign")

@@ -661,7 +661,7 @@ jobs = Table(
     Column("attempts", Integer, nullable=False),
     Column("due_at", Big, nullable=False),
     Column("owner", Text, nullable=False),
-    Column("lease_until", Big, nullable=False),
+    Column("lease_until", Big, nullable=False),  # of one that waits: how often it was asked for
     Column("fence", Integer, nullable=False),
     Column("reason", Text, nullable=False),
     Column("stamp", Text, nullable=False, server_default=""),  # of the settings that it is done with; empty: any
