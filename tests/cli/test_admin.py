@@ -259,3 +259,118 @@ def test_tenants_users_and_what_they_use_are_listed_and_exported(run: Run, chat:
     assert json.loads(stream.read_text(encoding="utf-8").splitlines()[-1])["kind"] == "end"
     assert "Erased; 0 left." in run("admin", "erase", "--all-users", "--tenant", "acme", "--yes").output
     assert json.loads(run("admin", "tenants", "--json").stdout) == []
+
+
+def test_an_export_is_of_a_whole_person_or_tenant_and_takes_no_option_that_it_would_not_heed(
+    run: Run, chat: Path, tmp_path: Path
+) -> None:
+    """Who names an agent to hand out what it knows must not hand out what all others know."""
+    for agent in ("otto", "remy"):
+        assert run("ingest", str(chat), "--user", "ann", "--agent", agent).exit_code == 0
+    file = tmp_path / "out.json"
+    for wrong in (
+        ["--user", "ann", "--agent", "otto"],
+        ["--user", "ann", "--project", "x"],
+        ["--all-users", "--user", "ann"],
+    ):
+        assert run("admin", "export", str(file), *wrong).exit_code != 0, wrong
+        assert not file.exists()
+    refused = run("admin", "export", str(file), "--all-users", "--user", "ann")
+    assert "--user would do nothing beside --all-users." in " ".join(refused.stderr.split())
+    assert run("admin", "export", str(file), "--user", "ann").exit_code == 0
+    assert {each["agent"] for each in json.loads(file.read_text(encoding="utf-8"))["places"]} == {"otto", "remy"}
+
+
+def test_conversations_are_listed_of_the_agent_and_the_project_that_are_named(run: Run, chat: Path) -> None:
+    """One agent's list that shows what is said to another is a leak."""
+    for agent, project in (("otto", "x"), ("remy", "x"), ("remy", "y")):
+        who = ("--user", "ann", "--agent", agent, "--project", project)
+        assert run("ingest", str(chat), *who).exit_code == 0
+
+    def listed(*named: str) -> list[tuple[str, str]]:
+        found = json.loads(run("admin", "threads", "--user", "ann", *named, "--json").stdout)
+        return sorted((each["agent"], each["project"]) for each in found)
+
+    assert listed() == [("otto", "x"), ("remy", "x"), ("remy", "y")]
+    assert listed("--agent", "remy") == [("remy", "x"), ("remy", "y")]
+    assert listed("--project", "x") == [("otto", "x"), ("remy", "x")]
+    assert listed("--agent", "remy", "--project", "y") == [("remy", "y")]
+    assert listed("--agent", "nosuch") == []
+
+
+@pytest.mark.requirement("X7")
+@pytest.mark.parametrize(
+    ("given", "named", "beside"),
+    [
+        (["--person", "--user", "ann", "--agent", "otto"], "--agent", "--person"),
+        (["--person", "--user", "ann", "--project", "x"], "--project", "--person"),
+        (["--all-users", "--user", "ann"], "--user", "--all-users"),
+        (["--all-users", "--person"], "--person", "--all-users"),
+        (["--all-users", "--agent", "otto"], "--agent", "--all-users"),
+        (["--resume", "--person", "--user", "ann"], "--person, --user", "--resume"),
+        (["--resume", "--thread", "main"], "--thread", "--resume"),
+    ],
+)
+def test_an_erasure_refuses_an_option_that_would_do_nothing_and_nothing_goes(
+    run: Run, chat: Path, given: list[str], named: str, beside: str
+) -> None:
+    """Who names an agent means its part: to erase the rest as well cannot be undone."""
+    assert run("ingest", str(chat), "--user", "ann", "--agent", "otto").exit_code == 0
+    refused = run("admin", "erase", *given, "--yes", "--json")
+    assert refused.exit_code == 1
+    told = json.loads(refused.stdout)["error"]
+    assert (told["type"], told["what"]) == ("InputError", f"{named} would do nothing beside {beside}.")
+    assert told["cure"]
+    assert "Lisbon" in run("memory", "messages", "--user", "ann", "--agent", "otto").output
+
+
+def test_who_the_environment_says_asks_is_no_option_of_an_erasure(
+    run: Run, chat: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell of one agent erases a person all the same: nobody named a part."""
+    monkeypatch.setenv("REMEGRAPH_AGENT", "otto")
+    assert run("ingest", str(chat), "--user", "ann").exit_code == 0
+    assert run("admin", "erase", "--user", "ann", "--person", "--yes").exit_code == 0
+
+
+def test_a_check_of_an_exported_journal_takes_no_option_that_it_would_not_heed(
+    run: Run, chat: Path, tmp_path: Path
+) -> None:
+    """A file that was checked whole is not one that was checked for March, or for Ann."""
+    assert run("ingest", str(chat), "--user", "ann").exit_code == 0
+    file = tmp_path / "journal.jsonl"
+    assert run("admin", "audit", "--user", "ann", "--export", str(file)).exit_code == 0
+    assert run("admin", "audit", "--check", str(file)).exit_code == 0
+    beside = [["--user", "ann"], ["--since", "2026-03-01T00:00Z"], ["--export", str(tmp_path / "other")]]
+    for wrong in beside:
+        refused = run("admin", "audit", "--check", str(file), *wrong)
+        assert (refused.exit_code, "would do nothing beside --check" in " ".join(refused.stderr.split())) == (1, True)
+    refused = run("admin", "audit", "--user", "ann", "--heads", str(file))
+    assert (refused.exit_code, "--heads would do nothing without --check" in refused.stderr) == (1, True)
+
+
+@pytest.mark.requirement("X7")
+def test_an_erasure_shows_whose_it_is_and_how_much_before_it_asks(
+    run: Run, chat: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tenant and user may come from the environment: who answers yes must have seen them."""
+    monkeypatch.setenv("REMEGRAPH_USER", "yan")
+    monkeypatch.setenv("REMEGRAPH_TENANT", "beta")
+    assert run("ingest", str(chat)).exit_code == 0
+    (held,) = json.loads(run("admin", "users", "--json").stdout)
+    counts = f"1 thread, 3 messages and {held['memories']} memories"
+    for given, whom in (
+        (["--person"], f"All of user yan of tenant beta, with any agent and project: {counts}."),
+        (["--all-users"], f"All of tenant beta, 1 user: {counts}."),
+        (["--thread", "chat"], "Of user yan of tenant beta: thread chat with 3 messages."),
+        (
+            ["--agent", "otto", "--message", "m1", "--message", "m2"],
+            "Of user yan of tenant beta, agent otto: 2 messages.",
+        ),
+        (["--memory", "abc"], "Of user yan of tenant beta: 1 memory."),
+    ):
+        asked = run("admin", "erase", *given)
+        assert asked.exit_code == 1, "nobody said yes"
+        assert f"{whom} This cannot be undone. Erase?" in " ".join(asked.stderr.split())
+    assert run("admin", "users", "--json").exit_code == 0
+    assert json.loads(run("admin", "users", "--json").stdout) == [held]

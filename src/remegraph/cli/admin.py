@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 import typer
 from pydantic import BaseModel
@@ -26,14 +26,17 @@ from remegraph.cli.command import (
     minute,
     nothing,
     of_home,
+    of_person,
     of_scope,
     plain,
     read_time,
     read_zone,
+    refuse,
     table,
 )
 from remegraph.cli.options import Heads, Reason, Tenant, Timezone
 from remegraph.errors import SetupError
+from remegraph.kit.admin import Admin
 from remegraph.kit.admin.doctor import diagnose, inspect_backup, restore_backup
 from remegraph.kit.admin.doctor import migrate as brought_up_to_date
 from remegraph.ledger.journal import KEY_FILE, add_key, keys_in, new_key
@@ -139,6 +142,7 @@ def _whom(scope: Scope, *, all_users: bool) -> models.Subject | models.Tenant:
 def erase(
     session: Session,
     scope: Scope,
+    context: typer.Context,
     *,
     thread: Annotated[str | None, Option("--thread", help="Only this thread, of this scope.")] = None,
     message: Annotated[list[str] | None, Option("--message", help="Only this message; repeat.")] = None,
@@ -157,19 +161,77 @@ def erase(
     Exit code 1 where anything is left, or, with `--full`, where tables were not rewritten. Backups, packs and the host's own
     records are not reached: the receipt says so.
     """
-    if not (resume or yes):
-        typer.confirm("This cannot be undone. Erase?", abort=True, err=True)
+    _refuse_idle(context, resume=resume, all_users=all_users, person=person)
     eraser = session.kit().admin
     if resume:
         found = eraser.resume(full=full)
     else:
         whom = _whom(scope, all_users=all_users) if person or all_users else scope
-        memories = [session.memory_id(scope, each) for each in memory or ()]
-        found = (eraser.erase(whom, thread=thread, message_ids=message or (), memory_ids=memories, full=full),)
+        part: _Part = {
+            "thread": thread,
+            "message_ids": message or (),
+            "memory_ids": [session.memory_id(scope, each) for each in memory or ()],
+        }
+        at_stake = _some(eraser, whom, **part) if isinstance(whom, Scope) else _whole(eraser, whom)
+        if at_stake and not yes:  # else it is refused
+            typer.confirm(f"{plain(at_stake)} This cannot be undone. Erase?", abort=True, err=True)
+        found = (eraser.erase(whom, **part, full=full),)
     shown, views = _receipts(found, "Nothing is unfinished.")
     session.show(shown, *views)
     if not all(each.complete and (each.rewritten or not full) for each in found):
         raise typer.Exit(1)
+
+
+class _Part(TypedDict):
+    thread: str | None
+    message_ids: Sequence[str]
+    memory_ids: Sequence[str]
+
+
+def _refuse_idle(context: typer.Context, *, resume: bool, all_users: bool, person: bool) -> None:
+    """Refuse what an erasure would not heed: whoever names a part must not lose the rest."""
+    part = ("agent", "project")
+    if resume:
+        idle = ("thread", "message", "memory", "person", "all_users", "user", *part, "tenant")
+        refuse(context, idle, "beside --resume", "Give --resume alone: it finishes what was stopped, whosever it is.")
+    elif all_users:
+        cure = "Leave it out to erase the whole tenant; or leave out --all-users."
+        refuse(context, ("person", "user", *part), "beside --all-users", cure)
+    elif person:
+        cure = (
+            "Leave it out to erase all of the user; or leave out --person, and name a --thread, --message or --memory."
+        )
+        refuse(context, part, "beside --person", cure)
+
+
+def _whole(eraser: Admin, whom: models.Subject | models.Tenant) -> str:
+    """Return in words whom an erasure is about, and how much is held of them."""
+    held: models.TenantHoldings | models.UserHoldings | None
+    if isinstance(whom, models.Tenant):
+        held = next((each for each in eraser.tenants() if each.tenant == whom.tenant), None)
+        who = f"tenant {whom.tenant}, {counted(held.users if held else 0, 'user')}"
+    else:
+        held = next((each for each in eraser.users(whom.tenant) if each.user == whom.user), None)
+        who = f"user {whom.user} of tenant {whom.tenant}, with any agent and project"
+    if held is None:
+        return f"All of {who}: no messages and no memories."
+    messages, memories = counted(held.messages, "message"), counted(held.memories, "memory", "memories")
+    return f"All of {who}: {counted(held.threads, 'thread')}, {messages} and {memories}."
+
+
+def _some(
+    eraser: Admin, scope: Scope, *, thread: str | None, message_ids: Sequence[str], memory_ids: Sequence[str]
+) -> str:
+    """Return in words which part of a scope is to be erased; nothing where none is named."""
+    named = [counted(len(message_ids), "message")] if message_ids else []
+    named += [counted(len(memory_ids), "memory", "memories")] if memory_ids else []
+    if thread is not None:
+        place = (thread, scope.agent, scope.project)
+        threads = eraser.threads(models.Subject(tenant=scope.tenant, user=scope.user))
+        held = sum(each.messages for each in threads if (each.thread, each.agent, each.project) == place)
+        named.insert(0, f"thread {thread} with {counted(held, 'message')}")
+    within = [f", {kind} {name}" for kind, name in (("agent", scope.agent), ("project", scope.project)) if name]
+    return f"Of user {scope.user} of tenant {scope.tenant}{''.join(within)}: {' and '.join(named)}." if named else ""
 
 
 @of_home(admin)
@@ -226,14 +288,18 @@ def agents(session: Session, *, tenant: Tenant = "default") -> None:
 
 @of_scope(admin)
 def threads(session: Session, scope: Scope) -> None:
-    """List the conversations of a user, the newest first."""
-    found = session.kit().admin.threads(models.Subject(tenant=scope.tenant, user=scope.user))
+    """List the conversations of a user, the newest first: with all agents and in all projects, or those that are named."""
+    found = [
+        each
+        for each in session.kit().admin.threads(models.Subject(tenant=scope.tenant, user=scope.user))
+        if scope.agent in (None, each.agent) and scope.project in (None, each.project)
+    ]
     rows = table(
         found,
         ("thread", "agent", "project", ">messages", "!newest"),
         lambda each: (each.thread, each.agent or "", each.project or "", f"{each.messages:,}", minute(each.last_at)),
     )
-    session.show(found, *(rows or nothing("Nothing is recorded of this user.")))
+    session.show(found, *(rows or nothing("Nothing is recorded of this user here.")))
 
 
 @of_home(admin)
@@ -266,15 +332,18 @@ def usage(
     )
 
 
-@of_scope(admin)
+@of_person(admin)
 def export(
     session: Session,
     scope: Scope,
+    context: typer.Context,
     file: Annotated[Path, Argument(help="The file to write; it must not exist yet.", show_default=False)],
     *,
     all_users: AllUsers = False,
 ) -> None:
-    """Write what is recorded of a user, for them to read (JSON), or of a whole tenant (JSON lines)."""
+    """Write what is recorded of a user with any agent and project, for them to read (JSON), or of a whole tenant (JSON lines)."""
+    if all_users:
+        refuse(context, ("user",), "beside --all-users", "Leave it out for the whole tenant; or leave out --all-users.")
     done = session.kit().admin.export(_whom(scope, all_users=all_users), file, progress=session.bars())
     held = ", ".join(f"{count:,} {kind}" for kind, count in done.counts.items())
     session.show(done, f"Written to {file.name}: {held}.", Text(f"SHA-256 {done.sha256}", style="dim"))
@@ -284,6 +353,7 @@ def export(
 def audit(
     session: Session,
     scope: Scope,
+    context: typer.Context,
     *,
     export: Annotated[
         Path | None,
@@ -299,6 +369,11 @@ def audit(
     timezone: Timezone = None,
 ) -> None:
     """Show who changed what, when and why, without any word of a memory. Exit code 1 where a checked file is not whole."""
+    if check is None:
+        refuse(context, ("heads",), "without --check", "Name the exported file with --check.")
+    else:
+        idle = ("export", "since", "until", "timezone", "user", "agent", "project", "tenant")
+        refuse(context, idle, "beside --check", "Leave it out: a file is checked whole.")
     zone = read_zone(timezone)
     times = {"since": read_time(since, zone), "until": read_time(until, zone)}
     journal = session.kit().governance

@@ -55,10 +55,12 @@ __all__ = [
     "more",
     "nothing",
     "of_home",
+    "of_person",
     "of_scope",
     "plain",
     "read_time",
     "read_zone",
+    "refuse",
     "scope_of",
     "shortened",
     "state_of",
@@ -194,6 +196,19 @@ def scope_of(user: str, agent: str | None, project: str | None, tenant: str) -> 
         first = error.errors(include_url=False)[0]
         cure = "Give names that are not empty and free of NUL."
         raise ScopeError(f"--{first['loc'][0]}: {first['msg']}.", cure) from error
+
+
+def refuse(context: typer.Context, options: Iterable[str], beside: str, cure: str) -> None:
+    """Refuse options of the command line that would do nothing. What the environment says about who asks is no request.
+
+    Raises:
+        InputError: There are some.
+    """
+    sources = {name: context.get_parameter_source(name) for name in options}
+    named = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    if named:
+        listed = ", ".join(f"--{name.replace('_', '-')}" for name in named)
+        raise InputError(f"{listed} would do nothing {beside}.", cure)
 
 
 def read_zone(name: str | None) -> tzinfo | None:
@@ -387,12 +402,8 @@ def _option(name: str, annotation: object, default: object) -> inspect.Parameter
 
 
 _OF_HOME = (_option("home", Home, None), _option("as_json", AsJson, False))
-_OF_SCOPE = (
-    _option("user", User, ME),
-    _option("agent", Agent, None),
-    _option("project", Project, None),
-    _option("tenant", Tenant, "default"),
-)
+_OF_PERSON = (_option("user", User, ME), _option("tenant", Tenant, "default"))
+_OF_SCOPE = (_OF_PERSON[0], _option("agent", Agent, None), _option("project", Project, None), _OF_PERSON[1])
 
 
 def of_home(into: typer.Typer | None = None, name: str | None = None) -> Callable[[_Command], _Command]:
@@ -405,13 +416,18 @@ def of_scope(into: typer.Typer | None = None, name: str | None = None) -> Callab
     return lambda command: _registered(command, _OF_SCOPE, into, name)
 
 
+def of_person(into: typer.Typer | None = None, name: str | None = None) -> Callable[[_Command], _Command]:
+    """Make a function a command about a person, or a tenant, whatever agent and project; it takes a scope of neither."""
+    return lambda command: _registered(command, _OF_PERSON, into, name)
+
+
 def _registered(
     command: _Command, who: tuple[inspect.Parameter, ...], into: typer.Typer | None, name: str | None
 ) -> _Command:
     def run(**given: Any) -> None:
-        names = [given.pop(each.name) for each in who]
+        names = {"agent": None, "project": None, **{each.name: given.pop(each.name) for each in who}} if who else {}
         with guarded(given.pop("home"), as_json=given.pop("as_json")) as session:
-            command(session, *([scope_of(*names)] if names else []), **given)
+            command(session, *([scope_of(**names)] if names else []), **given)
 
     own = tuple(inspect.signature(command, eval_str=True).parameters.values())
     parameters = [*own[2 if who else 1 :], *who, *_OF_HOME]
