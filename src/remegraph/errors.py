@@ -261,14 +261,14 @@ class InvalidAnswerError(ModelError):
 class RequestRefusedError(InvalidAnswerError):
     """The provider refuses this request, however often it is sent: it is too long, or against its rules."""
 
-    cure = "Read the provider's reason; change the model or the slicing where it helps, then call retry()."
+    cure = "Read the provider's reason; change the model or the slicing where it helps, then `remegraph work retry` (kit.work.retry)."
 
 
 class ModelUnavailableError(ModelError):
     """The model did not answer."""
 
     retryable = True
-    cure = "Nothing is lost: the block stays pending. Workers retry it on their own; without one, run summarize() when the model is back."
+    cure = "Nothing is lost: the block stays pending. Workers retry it on their own; without one, run `remegraph summarize` (kit.summarize) when the model is back."
 
 
 class DimensionError(ModelError):
@@ -278,7 +278,7 @@ class DimensionError(ModelError):
 class BudgetExceededError(RemegraphError):
     """An operation would cost more than its budget."""
 
-    cure = "Raise the budget, or run summarize() again: it continues where it stopped."
+    cure = "Raise the budget, or repeat the call: it continues where it stopped."
 
 
 class LimitError(RemegraphError):
@@ -330,7 +330,7 @@ class VectorIndexError(RemegraphError):
     """The vector index failed. What it did before it failed is unknown."""
 
     retryable = True
-    cure = "The ledger is intact: recall searches SQL, and kit.admin.rebuild() rebuilds the index."
+    cure = "The ledger is intact: recall searches SQL, and `remegraph admin rebuild` (kit.admin.rebuild) rebuilds the index."
 
 
 class IndexChangedError(VectorIndexError):

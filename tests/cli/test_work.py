@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -114,8 +115,33 @@ def test_a_retry_where_nothing_failed_says_that_something_did_elsewhere(run: Run
     with MemoryKit.open(settings=settings, model=broken, embedder=None) as kit:
         kit.capture([said("I live in Lisbon."), replied("Noted.")], scope=Scope(user="ann", agent="remy"))
         kit.summarize(scope=Scope(user="ann", agent="remy"), close=True)
-    shown = run("work", "retry", "--user", "ann").output
-    assert "1 block of others failed: `remegraph doctor` shows whose." in shown
+    shown = run("work", "retry", "--user", "ann")
+    assert shown.exit_code == 1
+    assert "Nothing is recorded of this user with this agent." in shown.output
+    assert "1 block of others failed: `remegraph doctor` shows whose." in shown.output
+
+
+@pytest.mark.requirement("X9")
+def test_what_the_doctor_tells_to_run_can_be_copied_as_it_stands(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that is torn, or has a period at its end, names an agent that is not there."""
+    monkeypatch.setenv("COLUMNS", "40")
+    broken = ScriptedChatModel(script={"DigestAnswer": refusal()})
+    settings = Settings(home=tmp_path / "home", agent=EACH_TURN, capture=CapturePolicy(background=False))
+    scopes = [Scope(user=user, agent="an agent with a name") for user in ("ann", "bob")]
+    with MemoryKit.open(settings=settings, model=broken, embedder=None) as kit:
+        for scope in scopes:
+            kit.capture([said("I live in Lisbon."), replied("Noted.")], scope=scope)
+            kit.summarize(scope=scope, close=True)
+    home = ["--home", str(tmp_path / "home")]
+    plain, named = (
+        [shlex.split(line) for line in shown.splitlines() if line.startswith("    remegraph work retry")]
+        for shown in (run("doctor").stdout, run("doctor", *home).stdout)
+    )
+    assert [(each[6], each[-1]) for each in plain] == [(user, "an agent with a name") for user in ("ann", "bob")]
+    assert named == [[*each, *home] for each in plain]
+    assert "1 block summarised" in run(*plain[0][1:]).output
 
 
 def test_handlers_of_a_host_are_there_again_afterwards() -> None:

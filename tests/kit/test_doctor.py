@@ -14,14 +14,15 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine
 
-from remegraph import MemoryKit, Message, Settings
+from remegraph import MemoryKit, Message, Settings, SetupError
 from remegraph.files import IndexOwner
 from remegraph.kit.admin import doctor
 from remegraph.kit.admin.doctor import diagnose
+from remegraph.kit.admin.examination import mended
 from remegraph.ledger.database import Database
 from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.ledger.journal import add_key, keys_in
-from remegraph.models import Diagnosis
+from remegraph.models import Diagnosis, Finding
 from remegraph.ports import VectorIndex
 from remegraph.settings import AgentMemorySettings, ExtractionPolicy
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
@@ -261,13 +262,26 @@ def test_what_is_safe_is_mended_and_all_is_looked_at_again(home: Path, look: Cal
     before = look(index=empty)
     assert told(before) == [("key", "warning", False), ("index", "warning", False), ("jobs", "warning", False), left]
     assert [each.fixable for each in before.findings] == [True, True, True, False]
-    cure = before.findings[-1].cure
-    assert "remegraph work retry --tenant default --user ann --agent remy." in cure  # of another agent there is nothing
+    commands = before.findings[-1].commands
+    assert commands == ("remegraph work retry --tenant default --user ann --agent remy",)  # of another agent: nothing
     after = look(index=empty, fix=True)
     assert told(after) == [("key", "warning", True), ("index", "warning", True), ("jobs", "warning", True), left]
     assert not after.healthy
     assert (home / "journal.key").stat().st_mode & 0o077 == 0
     assert told(look(index=empty)) == [left]
+
+
+@pytest.mark.parametrize("error", [SetupError("It may not be.", "Ask its owner."), PermissionError("not permitted")])
+def test_what_could_not_be_repaired_is_not_offered_for_repair_again(error: Exception) -> None:
+    """Who lacks the rights would run the same command for ever."""
+
+    def repair() -> str:
+        raise error
+
+    finding = Finding(check="key", severity="warning", what="Others may read it.", cure="Close it.", fixable=True)
+    (left,) = mended(iter([(finding, repair)]), fix=True)
+    assert (left.fixable, left.done) == (False, "")
+    assert "It could not be repaired" in left.cure
 
 
 def test_what_waits_for_the_index_is_brought_in(home: Path, look: Callable[..., Diagnosis]) -> None:

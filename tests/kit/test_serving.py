@@ -180,6 +180,7 @@ def test_a_job_that_fails_too_often_gives_up_and_is_taken_up_again_when_asked(tm
         (dead,) = kit.admin.jobs("dead")
         report = kit.admin.health()
         assert "no such disk" in dead.reason
+        assert "Workers retry" not in dead.reason, "it is not retried"
         assert (report.queue.dead, report.queue.reason, report.healthy) == (1, dead.reason, True)
         assert kit.drain() == SummaryReport()
         assert kit.admin.requeue() == 1

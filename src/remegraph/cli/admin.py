@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -9,7 +10,6 @@ from typing import Annotated, TypedDict
 
 import typer
 from pydantic import BaseModel
-from rich.console import RenderableType
 from rich.text import Text
 from typer import Argument, Option
 
@@ -24,6 +24,7 @@ from remegraph.cli.command import (
     group,
     lines,
     minute,
+    more,
     nothing,
     of_home,
     of_person,
@@ -74,7 +75,7 @@ def doctor(
     """
     settings = Settings.from_env()
     found = diagnose(settings if session.home is None else settings.evolve(home=session.home), fix=fix)
-    _show_health(session, found, _diagnosis(found), healthy=found.healthy)
+    _show_health(session, found, _diagnosis(found, session.home), healthy=found.healthy)
 
 
 @of_home()
@@ -428,7 +429,9 @@ def check(session: Session, folder: _Folder) -> None:
 def restore(session: Session, folder: _Folder) -> None:
     """Restore a backup as a home, which must be missing or empty. Its index is built the next time it is opened."""
     found = restore_backup(folder, session.home or Settings.from_env().home, progress=session.bars())
-    session.show(found, *_backup(found), "Now run `remegraph admin rebuild`, then `remegraph admin verify`.")
+    session.show(
+        found, *_backup(found), *lines(["Now run `remegraph admin rebuild`, then `remegraph admin verify`."], "")
+    )
 
 
 # ------------------------------------------------------------------------------------------ keys of the journal
@@ -458,12 +461,12 @@ def make_key(
             "Make one with --print, and set it there.",
         )
     then = (
-        "Processes with this home read it automatically; give it to all others, then: remegraph admin key rotate."
+        "Processes with this home read it automatically; give it to all others, then run `remegraph admin key rotate`."
         if keys_in(folder)
         else "Give the same to all processes that share the ledger."
     )
     add_key(folder)
-    session.show({"file": str(folder / KEY_FILE)}, f"{folder / KEY_FILE} has a new key. {then}")
+    session.show({"file": str(folder / KEY_FILE)}, *lines([f"{folder / KEY_FILE} has a new key. {then}"], ""))
 
 
 @of_home(key)
@@ -487,18 +490,25 @@ def rotate(
 _SEVERITY = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
-def _diagnosis(found: models.Diagnosis) -> Views:
+def _diagnosis(found: models.Diagnosis, home: Path | None) -> Views:
     """Show what a doctor found, how bad it is, and what to do."""
     looked = Text(f"Looked at: {', '.join(found.checks)}.", style="dim")
     if not found.findings:
         return (Text("Healthy: nothing is wrong.", style="green"), looked)
-    rows: list[tuple[RenderableType, ...]] = []
-    for each in found.findings:
-        state = Text("repaired", style="green") if each.done else Text(each.severity, style=_SEVERITY[each.severity])
-        cure = f"{each.done[0].upper()}{each.done[1:]}." if each.done else each.cure
-        rows += [(state, Text(each.check), Text(plain(each.what))), ("", "", Text(plain(cure), style="dim"))]
+    shown = [part for each in found.findings for part in _problem(each, home)]
     left = sum(each.fixable and not each.done for each in found.findings)
-    return (grid(rows), looked, *lines([f"`remegraph doctor --fix` repairs {left} of them."] if left else [], ""))
+    return (*shown, looked, *lines([f"`remegraph doctor --fix` repairs {left} of them."] if left else [], ""))
+
+
+def _problem(found: models.Finding, home: Path | None) -> Views:
+    """Show what is wrong, what to do, and the commands for it, none of them wrapped: they are copied."""
+    state, style = ("repaired", "green") if found.done else (found.severity, _SEVERITY[found.severity])
+    head = Text.assemble((state, style), f"  {found.check}: {' '.join(plain(found.what).split())}", no_wrap=True)
+    if found.done:
+        return (head, *lines([f"  {found.done[0].upper()}{found.done[1:]}."], "dim"))
+    where = "" if home is None else f" --home {shlex.quote(str(home))}"
+    typed = [f"    {each}{where if each.startswith('remegraph ') else ''}" for each in found.commands[:FIRST]]
+    return (head, *lines([f"  {found.cure}"], "dim"), *lines(typed, ""), *more(len(found.commands)))
 
 
 def _migration(found: models.Migration) -> Views:
@@ -514,7 +524,7 @@ def _migration(found: models.Migration) -> Views:
         how = "Stop all processes of earlier releases first."
     do = "If these settings are right, do it" if found.changes_index else "Do it"
     options = "--apply --change-index" if found.changes_index else "--apply"
-    done = "It is done." if found.applied else f"{how} {do}: remegraph migrate {options}."
+    done = "It is done." if found.applied else f"{how} {do}: `remegraph migrate {options}`."
     kinds = {True: "adds only", False: "this release and later"}
     return (
         *lines([found.problem] if found.changes_index and not found.applied else []),
@@ -529,7 +539,7 @@ def _migration(found: models.Migration) -> Views:
             ),
             whole=True,
         ),
-        Text(done, style="bold"),
+        *lines([done], "bold"),
     )
 
 
@@ -550,7 +560,7 @@ def verification(found: models.Verification) -> Views:
     total = counted(len(found.differences), "difference")
     cure = "`remegraph doctor` says what to do of each; `remegraph admin rebuild` rebuilds the index."
     return (
-        Text(f"{total}. {cure}", style="red"),
+        *lines([f"{total}. {cure}"], "red"),
         read,
         *table(
             found.differences,
@@ -564,7 +574,7 @@ def _receipt(receipt: models.Erasure) -> Views:
     """Show what was removed, what is left, and what is not covered."""
     number = Text(f"Receipt {receipt.erasure_id}, of {minute(receipt.asked_at)}", style="dim")
     if receipt.stage != "done":
-        return Text("Not done: `remegraph admin erase --resume` continues it.", style="yellow"), number
+        return *lines(["Not done: `remegraph admin erase --resume` continues it."]), number
     kept = f"{counted(receipt.rederived, 'memory', 'memories')} rebuilt from other words."
     return (
         Text(f"Erased; {receipt.left} left.", style="green" if receipt.complete else "red"),

@@ -128,8 +128,8 @@ def state_of(state: str) -> Text:
 
 
 def lines(texts: Iterable[str], style: str = "yellow") -> Views:
-    """Show texts, each on a line of its own."""
-    return tuple(Text(plain(text), style=style) for text in texts)
+    """Show texts, each on a line of its own, which is not wrapped: what it tells to run can be copied."""
+    return tuple(Text(plain(text), style=style, no_wrap=True) for text in texts)
 
 
 def nothing(words: str) -> Views:
@@ -288,7 +288,7 @@ class Session:
             settings = settings.evolve(model=model)
         folder = settings.home.expanduser()
         if not (create or settings.ledger_url or folder.is_dir()):
-            cure = "Record something first (remegraph ingest FILE), or name another folder with --home."
+            cure = "Record something first (`remegraph ingest FILE`), or name another folder with --home."
             raise SetupError(f"There is no memory in {folder}.", cure)
         self._kit = self.enter(remegraph.MemoryKit.open(settings=settings))
         return self._kit
@@ -336,7 +336,7 @@ class Session:
             typer.echo(json.dumps(_JSON.dump_python(data, mode="json", fallback=str), indent=2))
             return
         for view in views:
-            self.console.print(view)
+            self.console.print(view, soft_wrap=isinstance(view, Text) and bool(view.no_wrap))
 
 
 @contextmanager

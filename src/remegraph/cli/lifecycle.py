@@ -430,5 +430,5 @@ def _decide(session: Session, scope: Scope, message_id: str, *, forget: bool) ->
         memories = f"{len(done.memories)} {'memory' if len(done.memories) == 1 else 'memories'}"
         told = f"Forgotten: {memories}, words of {counted(len(done.messages), 'message')}."
     if forget and not done.found:
-        told += " Nothing else was found: what it means may still be remembered. Look with remegraph recall."
-    session.show(done, Text(told))
+        told += " Nothing else was found: what it means may still be remembered. Look with `remegraph recall`."
+    session.show(done, *lines([told], ""))

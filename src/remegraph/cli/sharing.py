@@ -327,7 +327,7 @@ def keygen(
     session.show(
         {"file": str(file), "key_id": key.key_id, "public": key.public},
         f"Key {key.key_id}. Others trust it with:",
-        Text(f"remegraph pack trust NAME {key.public}", style="bold"),
+        *lines([f"remegraph pack trust NAME {key.public}"], "bold"),
     )
 
 

@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 from typer import Argument, Option
 
+from remegraph import MemoryKit
 from remegraph.cli.command import (
     Session,
     Views,
@@ -29,7 +30,7 @@ from remegraph.cli.command import (
 from remegraph.cli.options import Model
 from remegraph.kit.background import at_once, until_signalled
 from remegraph.kit.worker import FOREIGN
-from remegraph.models import BackgroundJob, Budget, Scope, SummaryReport, Work
+from remegraph.models import BackgroundJob, Budget, Scope, Subject, SummaryReport, Work
 
 __all__ = ["app", "leftovers", "objections", "summarize", "work_table", "worker"]
 
@@ -129,7 +130,7 @@ def jobs(
     session.show(
         {"revived": revived, "adopted": adopted, "jobs": found},
         *lines([*head, *([] if found else ["Nothing waits."])], "green"),
-        *table(found, ("state", "kind", "user", "agent", "due", "tried", "worker", "why it failed"), row),
+        *table(found, ("state", "kind", "user", "agent", "!due", ">tried", "!worker", "why it failed"), row),
     )
 
 
@@ -165,13 +166,21 @@ def retry(session: Session, scope: Scope, *, model: Model = None) -> None:
     kit = session.kit(model)
     done = kit.work.retry(scope=scope, progress=session.bars())
     elsewhere = int(kit.admin.stats()["blocks_failed"]) if not done.work else 0
+    known = bool(done.work or done.blocks) or _known(kit, scope)
+    none = "Nothing failed here." if known else "Nothing is recorded of this user with this agent."
     session.show(
         done,
-        *(_summary(done) if done.work or done.blocks else nothing("Nothing failed here.")),
+        *(_summary(done) if done.work or done.blocks else nothing(none)),
         *lines([f"{counted(elsewhere, 'block')} of others failed: `remegraph doctor` shows whose."] * bool(elsewhere)),
     )
-    if any(each.state == "failed" for each in done.work):
+    if not known or any(each.state == "failed" for each in done.work):
         raise typer.Exit(1)
+
+
+def _known(kit: MemoryKit, scope: Scope) -> bool:
+    """Return whether there is a conversation of exactly this scope."""
+    threads = kit.admin.threads(Subject(tenant=scope.tenant, user=scope.user))
+    return any((each.agent, each.project) == (scope.agent, scope.project) for each in threads)
 
 
 @of_scope(app)
@@ -209,7 +218,7 @@ def reread(
         session.show(
             done,
             Text(f"{counted(len(done.blocks), 'block')} to read again: {cost}."),
-            Text(f"Read them, the newest first: `{again}`, or `{again} --tokens 100000`.", style="dim"),
+            *lines([f"Read them, the newest first: `{again}`, or `{again} --tokens 100000`."], "dim"),
         )
 
 

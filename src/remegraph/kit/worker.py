@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from remegraph.errors import CancelledError, LedgerUnavailableError, RateLimitError
+from remegraph.errors import CancelledError, LedgerUnavailableError, RateLimitError, RemegraphError
 from remegraph.files import worker_name
 from remegraph.models import BackgroundJob, Partition, Progress, Scope, SummaryReport, Usage
 from remegraph.ports import Job, Outcome
@@ -201,7 +201,7 @@ class Worker:
             raise
         except Exception as error:
             outcome: Outcome = "retry" if job.attempts < self._most else "dead"
-            self._jobs.finish(job, outcome, str(error) or type(error).__name__)
+            self._jobs.finish(job, outcome, _reason(error))
             raise
         except BaseException:  # Ctrl-C: not an attempt
             self.give_back()
@@ -255,10 +255,19 @@ def drain(parts: Parts, worker: Worker, cancel: Cancel) -> SummaryReport:
         degraded=(
             *(f"waits for its next try: {job.reason}" for job in delayed),
             *foreign,
-            *(f"held by worker {name}. {held_cure(name, lease)}" for name in holders(held)),
+            *(
+                f"held by worker {name}. {held_cure(f'`remegraph work release {name}`', lease)}"
+                for name in holders(held)
+            ),
         ),
     )
     return _add(total.evolve(pending=0), left) if waiting or held else total
+
+
+def _reason(error: Exception) -> str:
+    """Return why a job failed; without a cure that says who tries again: that is the queue's to say."""
+    brief = error.what if isinstance(error, RemegraphError) and error.retryable else str(error)
+    return brief or type(error).__name__
 
 
 def holders(held: Iterable[BackgroundJob]) -> tuple[str, ...]:
@@ -266,11 +275,11 @@ def holders(held: Iterable[BackgroundJob]) -> tuple[str, ...]:
     return tuple(dict.fromkeys("/".join(job.worker.split("/")[:2]) for job in held))
 
 
-def held_cure(worker: str, lease: float) -> str:
-    """Return what frees the jobs of a worker that is gone, if it is."""
+def held_cure(release: str, lease: float) -> str:
+    """Return what frees the jobs of a worker that is gone, if it is: what `release` names, or time."""
     return (
-        f"If it is gone, `remegraph work release {worker}` gives its jobs to others at once; else they wait until its lease "
-        f"is over, {lease:g} seconds after its last step."
+        f"If it is gone, {release} gives its jobs to others at once; else they wait until its lease is over, {lease:g} "
+        "seconds after its last step."
     )
 
 

@@ -256,6 +256,7 @@ class Finding(Record):
     severity: Severity = Field(description="How bad it is.")
     what: str = Field(description="What is wrong.")
     cure: str = Field(description="What to do about it.")
+    commands: tuple[str, ...] = Field(default=(), description="Commands that do it, each as it is typed.")
     fixable: bool = Field(default=False, description="Whether `fix` mends it: without loss, and without a model.")
     done: str = Field(default="", description="What `fix` did about it.")
 

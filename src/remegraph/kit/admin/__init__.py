@@ -166,7 +166,11 @@ class Admin(Facade):
         found = tuple(mended(seen(parts), fix=fix))
         done = tuple(finding for finding in found if finding.done)
         if done:
-            found = (*done, *mended(seen(parts), fix=False))
+            left = {
+                (each.check, each.what): each for each in found if not each.done
+            }  # with why it could not be repaired
+            again = mended(seen(parts), fix=False)
+            found = (*done, *(left.get((each.check, each.what), each) for each in again))
         return Diagnosis(checks=CHECKS, findings=found)
 
     aexamine = twin(examine)
@@ -336,7 +340,9 @@ class Admin(Facade):
         check_text(erasure_id=erasure_id)
         found = self._parts().eraser.receipts(erasure_id)
         if erasure_id and not found:
-            raise NotFoundError(f"There is no receipt {erasure_id!r} here.", "List all of them: kit.admin.receipts().")
+            raise NotFoundError(
+                f"There is no receipt {erasure_id!r} here.", "List all of them: `remegraph admin receipts`."
+            )
         return found
 
     areceipts = twin(receipts)
@@ -448,7 +454,8 @@ class Admin(Facade):
         place = required(whom).partition()
         if not part:
             raise InputError(
-                "What to erase is missing.", "Name a thread, messages or memories, or give a Subject for a person."
+                "What to erase is missing.",
+                "Name a thread, messages or memories; for a person add `--person`, in Python give a Subject.",
             )
         if place not in archive.partitions():
             raise NotFoundError("Nothing is recorded in this scope.")

@@ -6,6 +6,7 @@ An account that may change tables migrates the schema, before processes start th
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -113,7 +114,7 @@ def _outside(settings: Settings) -> Iterator[Seen]:
     if settings.ledger_url is None:
         found = list(_examine_folder(home))
         if not any(each.check == "home" for each in found) and lacks_ledger(home):
-            cure = "Restore a backup (remegraph backup restore); an empty ledger is made when something is recorded."
+            cure = "Restore a backup (`remegraph backup restore FOLDER`); an empty ledger is made when something is recorded."
             found.append(Finding(check="ledger", severity="error", what=f"{home} has no ledger.", cure=cure))
         yield from ((each, None) for each in found)
         if any(each.check in {"home", "ledger"} for each in found):
@@ -134,12 +135,15 @@ def _outside(settings: Settings) -> Iterator[Seen]:
 def _examine_folder(home: Path) -> Iterator[Finding]:
     """Look at the folder of a home, and how much room it has."""
     if not home.is_dir():
-        cure = "Record something first (remegraph ingest FILE), or name another folder with --home."
+        cure = "Record something first (`remegraph ingest FILE`), or name another folder with --home."
         yield Finding(check="home", severity="error", what=f"There is no memory in {home}.", cure=cure)
         return
     if not os.access(home, os.R_OK | os.W_OK | os.X_OK):
         yield Finding(
-            check="home", severity="error", what=f"{home} cannot be written.", cure="Make it yours: chown, chmod u+rwx."
+            check="home",
+            severity="error",
+            what=f"{home} cannot be written.",
+            cure="Make it yours (chown, chmod u+rwx).",
         )
     free = shutil.disk_usage(home).free
     if free < _ROOM:
@@ -167,7 +171,8 @@ def _examine_key(home: Path, *, expected: bool) -> Iterator[Finding]:
             check="key",
             severity="warning",
             what=f"Others may read the key of the journal, {path}: with it, anyone can write a journal that fits.",
-            cure=f"chmod 600 {path}",
+            cure="Close it to others.",
+            commands=(shlex.join(["chmod", "600", str(path)]),),
             fixable=True,
         )
 
@@ -185,7 +190,7 @@ def _examine_ledger(database: Database) -> Iterator[Finding]:
     except sqlite3.Error as error:
         problem, current = str(error), False
     if problem:
-        cure = "Restore a backup (remegraph backup restore), or salvage the file with `sqlite3 FILE .recover`."
+        cure = "Restore a backup (`remegraph backup restore FOLDER`), or salvage the file with `sqlite3 FILE .recover`."
         yield Finding(check="ledger", severity="error", what=f"The ledger is damaged: {problem}.", cure=cure)
     elif not current:
         yield Finding(

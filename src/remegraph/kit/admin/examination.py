@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
@@ -25,6 +25,7 @@ from remegraph.models import (
     Progress,
     Severity,
     StoredMessage,
+    Work,
 )
 from remegraph.models.quotes import cited_text, find_quote
 from remegraph.models.remnants import MARK
@@ -85,10 +86,9 @@ def _owner(parts: Parts) -> Iterator[Seen]:
 def _index(parts: Parts) -> Iterator[Seen]:
     """Compare index and ledger; a damaged index is opened in a child process."""
     if parts.projection.searched == "pgvector" and (due := lacking(parts.settings, parts.archive.database)):
-        cure = (
-            "Run `remegraph migrate --apply` as the account that owns the tables; until then all vectors are compared."
-        )
-        yield _finding("index", "warning", f"{due.removesuffix('.')} are due.", cure)
+        cure = "Make them as the account that owns the tables; until then all vectors are compared."
+        what = f"{due.removesuffix('.')} are due."
+        yield _finding("index", "warning", what, cure, commands=["remegraph migrate --apply"])
     if not parts.projection.is_current():
         what = f"The ledger's vectors come from another embedder than {parts.embedder.name}."
         yield _finding("embedder", "error", what, "Open with the recorded one, or change over: kit.admin.reindex().")
@@ -102,7 +102,8 @@ def _index(parts: Parts) -> Iterator[Seen]:
     wrong = [each for each in differences if each.where != "dirty set"] if parts.has_index else []
     if wrong:
         what = f"The index differs from the ledger in {many(wrong)}."
-        yield _finding("index", "warning", what, "Rebuild it: remegraph admin rebuild.", lambda: _rebuild(parts))
+        rebuild = ["remegraph admin rebuild"]
+        yield _finding("index", "warning", what, "Rebuild it.", lambda: _rebuild(parts), commands=rebuild)
     elif waiting and parts.has_index:
         what = f"{len(waiting)} records wait for the index; until then recall searches them in SQL."
         yield _finding(
@@ -128,7 +129,8 @@ def _queue(parts: Parts) -> Iterator[Seen]:
         foreign = [job for job in waiting if job.foreign and job.state not in {"asleep", "later"}]
         if dead:
             what = f"{len(dead)} jobs ({kind}) gave up: {dead[0].reason}"
-            yield _finding("jobs", "warning", what, "Retry them: remegraph work jobs --revive.", lambda: _revive(parts))
+            revive = ["remegraph work jobs --revive"]
+            yield _finding("jobs", "warning", what, "Retry them.", lambda: _revive(parts), commands=revive)
         if failing:
             what = f"{len(failing)} jobs ({kind}) fail again and again: {failing[0].reason}"
             yield _finding("jobs", "warning", what, "Fix what the reason names; they are retried automatically.")
@@ -138,12 +140,8 @@ def _queue(parts: Parts) -> Iterator[Seen]:
         yield from _held(parts, [job for job in waiting if job.state == "running"])
         if overdue:
             what = f"{len(overdue)} jobs ({kind}) wait for more than a day."
-            yield _finding(
-                "jobs",
-                "warning",
-                what,
-                "No worker takes them: run `remegraph worker`, or `remegraph work drain` as a cron job.",
-            )
+            cure = "No worker takes them: run one, or the second command as a cron job."
+            yield _finding("jobs", "warning", what, cure, commands=["remegraph worker", "remegraph work drain"])
 
 
 def _held(parts: Parts, running: Sequence[BackgroundJob]) -> Iterator[Seen]:
@@ -153,7 +151,8 @@ def _held(parts: Parts, running: Sequence[BackgroundJob]) -> Iterator[Seen]:
         blocks = parts.archive.pending(parts.settings.summary.recipe, [job.partition for job in held])
         if blocks:
             what = f"Worker {worker} holds {len(held)} jobs ({held[0].kind}) for which {blocks} blocks wait."
-            yield _finding("jobs", "note", what, held_cure(worker, parts.settings.capture.lease))
+            cure = held_cure("the command", parts.settings.capture.lease)
+            yield _finding("jobs", "note", what, cure, commands=[f"remegraph work release {shlex.quote(worker)}"])
 
 
 def _revive(parts: Parts) -> str:
@@ -177,12 +176,24 @@ def mended(seen: Iterator[Seen], *, fix: bool) -> Iterator[Finding]:
             continue
         try:
             yield finding.evolve(done=mend())
-        except RemegraphError as error:
-            yield finding.evolve(cure=f"It could not be repaired ({error.what}): {error.cure or finding.cure}")
+        except (RemegraphError, OSError) as error:
+            why, cure = (error.what, error.cure) if isinstance(error, RemegraphError) else (str(error), "")
+            yield finding.evolve(cure=f"It could not be repaired ({why}): {cure or finding.cure}", fixable=False)
 
 
-def _finding(check: Check, severity: Severity, what: str, cure: str, mend: Callable[[], str] | None = None) -> Seen:
-    return Finding(check=check, severity=severity, what=what, cure=cure, fixable=mend is not None), mend
+def _finding(
+    check: Check,
+    severity: Severity,
+    what: str,
+    cure: str,
+    mend: Callable[[], str] | None = None,
+    *,
+    commands: Iterable[str] = (),
+) -> Seen:
+    fixable = mend is not None
+    return Finding(
+        check=check, severity=severity, what=what, cure=cure, commands=tuple(commands), fixable=fixable
+    ), mend
 
 
 def many(differences: Sequence[Mismatch]) -> str:
@@ -207,8 +218,8 @@ def _held_by_none(parts: Parts) -> Iterator[Seen]:
     """Look for files that a crash left behind before their message was recorded."""
     if loose := parts.archive.attachments.unreferenced():
         what = f"{len(loose)} files of attachments belong to no message, as a crash leaves them behind."
-        cure = "Remove them, safely at any time: remegraph doctor --fix."
-        yield _finding("attachments", "note", what, cure, lambda: _remove_loose(parts))
+        cure, fix = "Remove them; that is safe at any time.", ["remegraph doctor --fix"]
+        yield _finding("attachments", "note", what, cure, lambda: _remove_loose(parts), commands=fix)
 
 
 def _remove_loose(parts: Parts) -> str:
@@ -232,11 +243,16 @@ def _work(parts: Parts) -> Iterator[Seen]:
         what = (
             f"{len(failed)} pieces of work failed ({', '.join(users[:3])}{' …' * (len(users) > 3)}): {failed[0].reason}"
         )
-        places = dict.fromkeys(_as_options(each.partition) for each in failed)
-        cure = f"Try again: remegraph work retry {next(iter(places))}{', and for the others' * (len(places) > 1)}."
-        yield _finding("work", "warning", what, cure)
-    if review := len(found) - len(failed):
-        yield _finding("work", "note", f"{review} pieces of work wait for a person.", "See `remegraph work list`.")
+        retry = _of_each("remegraph work retry", failed)
+        yield _finding("work", "warning", what, "Try again; this may call the model.", commands=retry)
+    if review := [each for each in found if each.state != "failed"]:
+        what = f"{len(review)} pieces of work wait for a person."
+        yield _finding("work", "note", what, "Look at them.", commands=_of_each("remegraph work list", review))
+
+
+def _of_each(command: str, found: Iterable[Work]) -> Iterable[str]:
+    """Return a command for each place that work is of."""
+    return dict.fromkeys(f"{command} {_as_options(each.partition)}" for each in found)
 
 
 def _as_options(partition: Partition) -> str:
@@ -255,10 +271,13 @@ def _unread(parts: Parts) -> Iterator[Seen]:
     if parts.settings.model is None and set(parts.thinkers.names().values()) == {"extractive"}:
         return
     archive, recipe = parts.archive, parts.settings.summary.recipe
-    if blocks := sum(len(archive.read_by([place], "extractive", recipe)) for place in archive.partitions()):
+    unread = {place: len(archive.read_by([place], "extractive", recipe)) for place in archive.partitions()}
+    if blocks := sum(unread.values()):
         what = f"{blocks} blocks were read without a model, and there is one now."
-        cure = "`remegraph work reread --dry-run` says what it would cost to have it read them, `remegraph work reread` has it done."
-        yield _finding("work", "note", what, cure)
+        cure = "See what it would cost to have it read them; without `--dry-run` it is done."
+        places = (_as_options(place) for place, count in unread.items() if count)
+        costs = (f"remegraph work reread --dry-run {options}" for options in places)
+        yield _finding("work", "note", what, cure, commands=costs)
 
 
 def _clock(parts: Parts) -> Iterator[Seen]:
