@@ -33,6 +33,7 @@
     │   └── RateLimitError ↻         for this minute, or for today
     ├── ConflictError                the records changed since they were read
     ├── VectorIndexError ↻           the vector index failed; the outcome is unknown
+    │   ├── IndexSilentError ↻       the Chroma server does not answer
     │   └── IndexChangedError        the ledger uses another index than this process: restart with that one
     ├── CancelledError               the caller cancelled; what was committed stays
     └── ClosedError                  the kit was used after it was closed
@@ -61,6 +62,7 @@ __all__ = [
     "FileFormatError",
     "IndexChangedError",
     "IndexOwnedError",
+    "IndexSilentError",
     "InputError",
     "InvalidAnswerError",
     "JournalKeyError",
@@ -331,6 +333,15 @@ class VectorIndexError(RemegraphError):
 
     retryable = True
     cure = "The ledger is intact: recall searches SQL, and `remegraph admin rebuild` (kit.admin.rebuild) rebuilds the index."
+
+
+class IndexSilentError(VectorIndexError):
+    """The Chroma server does not answer. Recall searches SQL meanwhile."""
+
+    cure = (
+        "Nothing is lost, and SQL is searched meanwhile: start the server, or correct its address (REMEGRAPH_CHROMA_URL). "
+        "What it lacks follows then."
+    )
 
 
 class IndexChangedError(VectorIndexError):

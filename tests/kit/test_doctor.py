@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import create_engine
 
 from remegraph import MemoryKit, Message, Settings, SetupError
+from remegraph.errors import IndexSilentError
 from remegraph.files import IndexOwner
 from remegraph.kit.admin import doctor
 from remegraph.kit.admin.doctor import diagnose
@@ -346,6 +347,23 @@ def test_an_index_that_another_process_owns_is_no_fault(home: Path) -> None:
     assert told(found) == [("owner", "note", False)]
     assert found.healthy
     assert "owns the vector index" in found.findings[0].what
+
+
+def test_a_chroma_server_that_does_not_answer_is_a_warning_and_its_cure_is_to_start_it(home: Path) -> None:
+    """Memory works meanwhile, and to rebuild the index fails for the same reason."""
+    settings = Settings(home=home, chroma_url="http://127.0.0.1:1")
+    found = diagnose(settings, embedder=None, clock=FrozenClock(NOON))
+    assert told(found) == [("index", "warning", False)]
+    (finding,) = found.findings
+    assert finding.what.startswith("The Chroma server does not answer")
+    assert "REMEGRAPH_CHROMA_URL" in finding.cure
+    assert "rebuild" not in finding.cure
+    with (
+        MemoryKit.open(settings=settings, model=None, embedder=None, clock=FrozenClock(NOON)) as kit,
+        pytest.raises(IndexSilentError) as refused,
+    ):
+        kit.admin.rebuild()
+    assert (refused.value.what, refused.value.cure) == (finding.what, finding.cure)
 
 
 def test_little_room_is_told_before_there_is_none(

@@ -21,7 +21,7 @@ from chromadb.api.shared_system_client import SharedSystemClient
 from conftest import Figure
 from evals._servers import ChromaServer
 from remegraph import MemoryKit, Scope
-from remegraph.errors import SetupError, VectorIndexError
+from remegraph.errors import IndexSilentError, SetupError, VectorIndexError
 from remegraph.kit import OpenOptions
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import pgvector
@@ -187,7 +187,7 @@ def test_a_server_that_is_not_there_is_a_vector_index_error() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         chroma = ChromaIndex.server(f"http://127.0.0.1:{unused.getsockname()[1]}")
-        with pytest.raises(VectorIndexError):
+        with pytest.raises(IndexSilentError, match="REMEGRAPH_CHROMA_URL"):
             chroma.query("col", ["x"], A, 1)
     chroma.close()
 

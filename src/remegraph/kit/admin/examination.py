@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
-from remegraph.errors import RemegraphError, VectorIndexError
+from remegraph.errors import IndexSilentError, RemegraphError, VectorIndexError
 from remegraph.files import holder, lives
 from remegraph.kit.components import INDEX
 from remegraph.kit.worker import FOREIGN, KINDS, OnProgress, held_cure, holders
@@ -96,7 +96,8 @@ def _index(parts: Parts) -> Iterator[Seen]:
     try:
         _, differences = parts.projection.verify()
     except VectorIndexError as error:
-        yield _finding("index", "error", error.what, error.cure)
+        severity: Severity = "warning" if isinstance(error, IndexSilentError) else "error"
+        yield _finding("index", severity, error.what, error.cure)
         return
     waiting = [each for each in differences if each.where == "dirty set"]
     wrong = [each for each in differences if each.where != "dirty set"] if parts.has_index else []

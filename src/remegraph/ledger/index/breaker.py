@@ -15,7 +15,7 @@ from typing import TypeVar
 from weakref import WeakSet
 
 from remegraph.deadlines import Patience
-from remegraph.errors import LedgerUnavailableError, RemegraphError, VectorIndexError
+from remegraph.errors import IndexSilentError, LedgerUnavailableError, RemegraphError, VectorIndexError
 
 __all__ = ["Background", "CircuitBreaker", "TimedCalls"]
 
@@ -45,14 +45,14 @@ class CircuitBreaker:
         """Return where the server may be asked. After its rest, one caller looks whether it lives; the others go on.
 
         Raises:
-            VectorIndexError: It hung a moment ago.
+            IndexSilentError: It hung a moment ago.
         """
         with self._lock:
             if self._until is None:
                 return
             left = self._until - time.monotonic()
             if left > 0:
-                raise VectorIndexError(
+                raise IndexSilentError(
                     "The Chroma server did not answer in time.",
                     f"Look whether it runs, and what it is busy with; it is asked again in {left:.0f} seconds.",
                 )

@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 from urllib.parse import urlsplit
 
-from remegraph.errors import SetupError, VectorIndexError
+from remegraph.errors import IndexSilentError, SetupError, VectorIndexError
 from remegraph.files import AFTER_FORK, give_up_at_fork
 from remegraph.ledger.index.breaker import CircuitBreaker
 
@@ -262,8 +262,12 @@ class ChromaIndex:
             raise
         except Exception as error:
             self._handles.pop(collection, None)  # another process may have dropped and recreated it
-            if self._breaker is not None and _hung(error):
-                self._breaker.trip()
+            if self._breaker is not None and (silence := _silence(error)):
+                if silence == "hung":
+                    self._breaker.trip()
+                raise IndexSilentError(
+                    f"The Chroma server does not answer ({str(error) or type(error).__name__})."
+                ) from error
             raise VectorIndexError(f"Chroma failed on {collection}: {error}") from error
 
 
@@ -307,10 +311,13 @@ def _heartbeat(address: str, timeout: float) -> None:
     httpx.get(f"{address}/api/v2/heartbeat", timeout=timeout)
 
 
-def _hung(error: Exception) -> bool:
+def _silence(error: Exception) -> Literal["hung", "away", ""]:
+    """Return why a server gave no answer; nothing where it gave one."""
     import httpx
 
-    return isinstance(error, httpx.TimeoutException)
+    if isinstance(error, httpx.TimeoutException):
+        return "hung"
+    return "away" if isinstance(error, httpx.TransportError) else ""
 
 
 def _connected(host: str, port: int, *, secure: bool, timeout: float) -> ClientAPI:
