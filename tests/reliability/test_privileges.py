@@ -18,8 +18,9 @@ from sqlalchemy import event, make_url
 
 from evals._servers import postgres, postgres_tool
 from remegraph import MemoryKit, Scope, Settings
-from remegraph.errors import SchemaTooOldError
-from remegraph.kit.admin.doctor import migrate
+from remegraph.errors import SchemaTooOldError, SetupError
+from remegraph.kit import health as probes
+from remegraph.kit.admin.doctor import diagnose, migrate
 from remegraph.ledger.database import Database
 from remegraph.ledger.jobs import Stamps
 from remegraph.ledger.procrastinate_queue import Procrastinate
@@ -202,6 +203,28 @@ def test_tables_that_are_missing_are_told_with_the_cure_and_not_tried_to_make(ap
         pass
     with wider(), pytest.raises(SchemaTooOldError, match=rf"schema {FIRST}.*remegraph migrate --apply"):
         Database.open(app_url, migrate="never")
+
+
+def test_an_account_without_its_grants_is_told_the_file_that_has_them(
+    app_url: str, postgres_url: str, tmp_path: Path
+) -> None:
+    """It only wants to read and write rows: that tables are changed by their owner is no help."""
+    settings = Settings(home=tmp_path, ledger_url=app_url, journal_key=SHARED_KEY, queue="ledger", migrate="never")
+    with psycopg.connect(postgres_url.replace("+psycopg", "")) as connection:
+        connection.execute("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM remegraph_app")
+    with pytest.raises(SetupError) as refused:
+        MemoryKit.open(settings=settings, model=None, embedder=None)
+    assert "permission denied for table" in refused.value.what
+    assert refused.value.cure.startswith("Let this account read and write rows: run deploy/postgresql/grants.sql")
+    assert (ROOT / "deploy" / "postgresql" / "grants.sql").is_file()
+    (finding,) = diagnose(settings, embedder=None).findings
+    assert probes.health(settings).problem == f"{finding.what} {finding.cure}" == str(refused.value)
+    with (
+        closing(Database.as_it_is(app_url)) as database,
+        pytest.raises(SetupError, match="run as their owner"),
+        database.write() as changing,
+    ):
+        changing.exec_driver_sql("CREATE TABLE mine (id int)")
 
 
 def test_what_a_later_release_adds_is_open_to_the_role_at_once(app_url: str, postgres_url: str) -> None:

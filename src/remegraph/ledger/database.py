@@ -39,6 +39,10 @@ T = TypeVar("T")
 
 _LOCK_NAMESPACE = 0x72656D65  # "reme": keeps our advisory locks apart from those of a host
 _TASK_NAMESPACE = _LOCK_NAMESPACE + 1
+_GRANTS = (
+    "Let this account read and write rows: run deploy/postgresql/grants.sql as the owner of the tables, who also runs what "
+    "makes or changes them (docs/operations.md, Least privilege)."
+)
 # What an operational error of either engine says, and what to do about it: first lasting defects, then passing outages.
 _DEFECTS = (
     ("not a database", "Another file lies there: open another home, or move that file away."),
@@ -46,6 +50,8 @@ _DEFECTS = (
     ("readonly", "Make the file and its folder writable."),
     ("read-only", "Make the file and its folder writable."),
     ("unable to open", "Make sure that the folder exists and is writable."),
+    ("permission denied for table", _GRANTS),
+    ("permission denied for sequence", _GRANTS),
     ("permission denied", "This account may not do that: what makes or changes tables is run as their owner."),
     ("must be owner", "This account may not do that: what makes or changes tables is run as their owner."),
     ("index row", "Use shorter names and ids: PostgreSQL takes about 2,600 bytes. Nothing was written."),
