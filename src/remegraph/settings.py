@@ -75,7 +75,7 @@ RuleKind = Literal["health", "religion", "politics", "sexuality", "minors", "mon
 _Rule = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 
 
-_PASSWORD = re.compile(r"(://[^\s:/@]*:)\S*(?=@)|(\bpassword=)[^\s&]*", re.IGNORECASE)
+_PASSWORD = re.compile(r"(://[^\s:/]*:)\S*(?=@)|(\bpassword=)[^\s&]*", re.IGNORECASE)
 
 
 def without_passwords(text: str) -> str:

@@ -19,7 +19,10 @@ from typer.testing import CliRunner
 from remegraph import MemoryKit, RemegraphError, Settings
 from remegraph.cli.app import app
 from remegraph.errors import ModelUnavailableError
+from remegraph.kit.admin.doctor import diagnose
+from remegraph.ledger.database import Database
 from remegraph.models import Message
+from remegraph.settings import without_passwords
 from remegraph.testing import InMemoryVectorIndex
 from tests.talk import ANN, NOON, open_kit, replied, said
 
@@ -135,6 +138,19 @@ def test_a_ledger_that_cannot_be_reached_is_named_without_its_password(tmp_path:
     for url in (f"nonsense://{PASSWORD}", f"postgresql://ann:{PASSWORD}@:x:/", f"mysql://ann:{PASSWORD}@h/db"):
         settings = Settings(home=tmp_path, ledger_url=url)
         told(partial(MemoryKit.open, settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()))
+
+
+@pytest.mark.parametrize("before", ["p@", "p@:x@", "p@ret/", "p@ret:", "p@ret?x=", "p/", "p?x=", "p#"])
+def test_a_password_that_is_not_encoded_is_shown_in_no_part(tmp_path: Path, before: str) -> None:
+    """What is written into a URL by hand has an @ in it one day; whoever reads it finds a host that is none."""
+    url = f"postgresql://ann@server:{before}{PASSWORD}@localhost:1/db"
+    settings = Settings(home=tmp_path, ledger_url=url)
+    clean(repr(settings))
+    assert f"{without_passwords(url)}" == "postgresql://ann@server:***@localhost:1/db"
+    if "@" in before:
+        assert "%40" in str(told(lambda: Database.as_it_is(url)))
+    else:
+        clean(str(diagnose(settings, embedder=None)))
 
 
 def test_a_command_that_fails_prints_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

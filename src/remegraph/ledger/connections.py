@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -281,12 +282,20 @@ class _Listening:
             return  # it answers, and lets no one in; if it is gone, the waiting connection notices that itself
 
 
+_UNENCODED = re.compile(r"postgres[^:/]*://[^:/]*:[^@]*@.*@", re.DOTALL)
+
+
 def _parsed(url: str) -> URL:
     cure = "Use sqlite:///path/to/file, or postgresql://user:password@host/database."
+    if _UNENCODED.match(url):
+        raise SetupError(
+            "The ledger's URL has more than one @, so it is not known where its password ends.",
+            "Write each @ of the password, and any after the host, as %40.",
+        )
     try:
         parsed = make_url(url)
-    except exc.ArgumentError as error:
-        raise SetupError("The ledger's URL cannot be read.", cure) from error
+    except (exc.ArgumentError, ValueError):  # which may say a part of it
+        raise SetupError("The ledger's URL cannot be read.", cure) from None
     if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
         return parsed
     if parsed.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
