@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -83,6 +83,7 @@ SCRIPT = {
 }
 PATIENCE = 60
 PER_CALL = Limits(tokens_per_day=1)
+TURN = [{"id": "1", "role": "user", "content": FISH}, {"id": "2", "role": "assistant", "content": "Noted."}]
 
 
 def until(true: Callable[[], object]) -> None:
@@ -252,8 +253,7 @@ def test_a_job_that_a_limit_stops_is_due_when_the_limit_allows_it(opened: Open) 
     kit = opened(SCRIPT, user=PER_CALL)
     tell(kit)
     kit.summarize(scope=EVA, close=True)
-    turn = [{"id": "1", "role": "user", "content": FISH}, {"id": "2", "role": "assistant", "content": "Noted."}]
-    assert kit.capture(turn, scope=EVA).blocks
+    assert kit.capture(TURN, scope=EVA).blocks
     with pytest.raises(RateLimitError):
         kit.drain()
     (job,) = kit.admin.jobs()
@@ -262,6 +262,54 @@ def test_a_job_that_a_limit_stops_is_due_when_the_limit_allows_it(opened: Open) 
     queue = kit.admin.health().queue
     assert queue.refused
     assert queue.reason == job.reason
+
+
+def refused(kit: MemoryKit) -> None:
+    """Have a job wait until the next day, as a limit of this kit says."""
+    tell(kit)
+    kit.summarize(scope=EVA, close=True)
+    kit.capture(TURN, scope=EVA)
+    with pytest.raises(RateLimitError):
+        kit.drain()
+
+
+def test_what_a_limit_refused_is_drained_once_the_limit_is_raised(opened: Open) -> None:
+    """Whoever raises a limit means today; and until then, no drain lets one user's limit keep the work of others from it."""
+    kit = opened(SCRIPT, user=PER_CALL)
+    refused(kit)
+    kit.capture(TURN, scope=TOM)
+    report = kit.drain()
+    assert len(report.blocks) == 1, "Tom's"
+    assert (report.pending, "tokens a day" in "".join(report.degraded)) == (1, True)
+    raised = opened(SCRIPT, user=Limits(tokens_per_day=10**9))
+    assert len(raised.drain().blocks) == 1
+    assert (raised.admin.jobs(), raised.admin.health().queue.reason) == ((), "")
+
+
+def test_a_worker_with_a_raised_limit_takes_what_the_old_one_refused(opened: Open) -> None:
+    """A restart is what an operator does, and the message says so; no one knows of other commands."""
+    refused(opened(SCRIPT, user=PER_CALL))
+    kit, stop = opened(SCRIPT), Event()
+    thread = Thread(target=kit.work.serve, args=(stop,), kwargs={"concurrency": 1})
+    thread.start()
+    try:
+        until(lambda: not kit.admin.jobs())
+    finally:
+        stop.set()
+        thread.join(PATIENCE)
+    assert kit.work.list(scope=EVA, states=["pending"]) == ()
+
+
+def test_what_a_limit_refused_says_so_until_it_is_done_and_no_longer(opened: Open) -> None:
+    """Health must not name a limit that stops no one any more."""
+    refused(opened(SCRIPT, user=PER_CALL))
+    kit = opened(SCRIPT)
+    assert kit.admin.health().queue.refused
+    kit.summarize(scope=EVA, close=True)
+    assert kit.admin.jobs() == ()
+    kit.capture([*TURN, *({**each, "id": f"{each['id']} later"} for each in TURN)], scope=EVA)
+    assert [(job.kind, job.reason) for job in kit.admin.jobs()] == [("summarize", "")]
+    assert not kit.admin.health().queue.refused
 
 
 def test_a_limit_costs_one_read_and_none_where_none_is_set(opened: Open) -> None:

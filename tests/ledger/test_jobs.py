@@ -92,6 +92,7 @@ def test_a_dead_job_lives_again_when_there_is_new_work(ledger: Ledger, queue: Jo
     ledger.wait(10_000)
     assert queue.claim("summarize", "worker", 60) is None
     ledger.say(ANN, "hello")
+    assert queue.depth().reason == "", "this has not failed, nor did a limit refuse it"
     assert claimed(queue).attempts == 1
 
 
@@ -208,6 +209,26 @@ def test_a_job_whose_work_was_done_without_it_is_settled_unless_more_came_or_a_w
     assert queue.waiting("summarize") == ()
     ledger.say(ANN, "three")
     assert claimed(queue).attempts == 1
+
+
+def test_what_a_limit_refused_is_due_again_where_limits_allow_it_unless_it_was_taken(
+    ledger: Ledger, queue: JobQueue
+) -> None:
+    """A limit may be raised before its day is over; a delay after a failure is another thing, and ends by itself."""
+    for partition in (ANN, BOB):
+        ledger.say(partition, "one")
+    tomorrow = ledger.now + timedelta(days=1)
+    first, second = claimed(queue), claimed(queue)
+    assert queue.finish(first, "done", "It is used up.", again=tomorrow)
+    assert queue.finish(second, "retry", "model is down")
+    ((job_id, partition),) = queue.refused(["summarize"]).items()
+    assert (job_id, partition) == (first.job_id, first.partition)
+    queue.hasten([first.job_id, second.job_id])
+    assert [job.reason for job in queue.waiting("summarize")] == ["", "model is down"]
+    assert queue.refused(["summarize"]) == {}
+    assert claimed(queue).job_id == first.job_id
+    queue.hasten([first.job_id])
+    assert queue.claim("summarize", "other", 60) is None
 
 
 def test_what_sleeps_is_never_overdue_even_where_it_was_asked_for_and_its_worker_died(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from remegraph.errors import CancelledError, RemegraphError, SchemaTooNewError, SchemaTooOldError, SetupError
 from remegraph.files import give_up_at_fork
 from remegraph.kit.health import Health, LifeSign
-from remegraph.kit.worker import FOREIGN, Duty, Worker
+from remegraph.kit.worker import FOREIGN, Duty, Worker, readmit
 from remegraph.ports import Clock, Job
 from remegraph.settings import Settings
 
@@ -425,6 +425,7 @@ def _listen(
 
     while not stop.is_set():
         try:
+            readmit(parts, duties)  # what is due and has no delivery, the courier finds by itself
             courier.work(deliver, concurrency=concurrency, policy=policy, stop=stop, alive=listening)
         except RemegraphError as error:
             if again and not noted:  # the first failure may be what the current jobs have waited out

@@ -391,8 +391,8 @@ class MemoryKit:
 
         The last turns of a conversation that is not idle yet are left open: `end_session` ends it, `summarize` with
         `close` takes them as they are. The background work pauses meanwhile. Once this returns, nothing of this kit
-        waits or runs, except jobs that failed and wait for their next try: the report lists their blocks as pending,
-        and why.
+        waits or runs, except jobs that failed and wait for their next try, or that a limit refuses: the report lists
+        their blocks as pending, and why.
 
         Args:
             progress: Told after each block.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import takewhile
@@ -33,6 +33,7 @@ __all__ = [
     "drain",
     "held_cure",
     "holders",
+    "readmit",
 ]
 
 Cancel = Callable[[], bool]
@@ -106,6 +107,7 @@ class Worker:
     """
 
     def __init__(self, parts: Parts, duties: Mapping[str, Duty], *, shares: bool = True) -> None:
+        self._parts = parts
         self._jobs = parts.jobs
         self._clock = parts.clock
         self._lease = parts.settings.capture.lease
@@ -131,6 +133,7 @@ class Worker:
         self.settle()
         if not self._looked:
             self._jobs.reclaim()
+            readmit(self._parts, self._duties)
             self._looked = True
         kinds = list(self._duties)
         ready = self._jobs.ready(kinds, asleep=asleep)  # who has nothing to do only reads
@@ -232,6 +235,12 @@ class Worker:
             self._jobs.finish(self._job, "back")
 
 
+def readmit(parts: Parts, kinds: Collection[str]) -> None:
+    """Have jobs that a limit refused be due again, where the limits of this process allow them: they may be other limits."""
+    refused = parts.jobs.refused(kinds)
+    parts.jobs.hasten([job_id for job_id, place in refused.items() if parts.tenants.allows_calls(place)])
+
+
 def drain(parts: Parts, worker: Worker, cancel: Cancel) -> SummaryReport:
     """Do every job that waits or sleeps; return the reports added up, with what waits for its next try.
 
@@ -246,7 +255,7 @@ def drain(parts: Parts, worker: Worker, cancel: Cancel) -> SummaryReport:
     recipe = parts.settings.summary.recipe
     found = parts.jobs.waiting(KIND)
     held = [job for job in found if job.state == "running"]
-    waiting = [job for job in found if job.state == "waiting" or (job.state == "later" and job.attempts)]
+    waiting = [job for job in found if job.state == "waiting" or (job.state == "later" and job.reason)]
     delayed = [job for job in waiting if not job.foreign]
     foreign = [f"{len(waiting) - len(delayed)} jobs. {FOREIGN}"] if len(delayed) < len(waiting) else []
     lease = parts.settings.capture.lease

@@ -39,7 +39,7 @@ from remegraph.files import lives
 from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.database import Database
 from remegraph.ledger.partitions import partition_of
-from remegraph.ledger.rows import digest, from_micros, micros, upsert
+from remegraph.ledger.rows import chunks, digest, from_micros, micros, upsert
 from remegraph.ledger.schema import jobs, partitions, summaries, work
 from remegraph.models import BackgroundJob, Block, BlockSummary, Partition, QueueDepth, Work, WorkState
 from remegraph.ports import Call, Clock, Job, Outcome
@@ -76,6 +76,9 @@ _LONGEST_DELAY = 3600 * _SECOND
 _UNHELD = (jobs.c.id, jobs.c.fence, jobs.c.lease_until)
 Unheld = tuple[int, int, int]
 """A job that no one holds, how often it was taken, and how often it was asked for since."""
+
+_REFUSED = and_(jobs.c.state == "waiting", jobs.c.attempts == 0, jobs.c.reason != "")
+"""What a limit refuses is no attempt, and has a reason."""
 
 _NEW = {"state": "waiting", "again": False, "attempts": 0, "owner": "", "lease_until": 0, "fence": 0, "reason": ""}
 
@@ -173,6 +176,7 @@ def _enqueue(dialect: str) -> ReturningInsert[tuple[int, str, int]]:
         set_={
             "state": case((closed, given.state), else_=jobs.c.state),
             "attempts": case((closed, given.attempts), else_=jobs.c.attempts),
+            "reason": case((closed, given.reason), else_=jobs.c.reason),
             "due_at": case(
                 (closed, given.due_at),
                 # What waits after a failure keeps its delay; what sleeps or runs never gets sleepier.
@@ -316,6 +320,21 @@ class JobQueue:
         settled = update(jobs).where(jobs.c.state.in_(("waiting", "dead")), same)
         with self._database.write() as connection:
             connection.execute(settled.values(state="done", reason=""))
+
+    def refused(self, kinds: Collection[str]) -> Mapping[int, Partition]:
+        """Return the jobs that wait until a limit allows them, by number, each with where it is."""
+        later = (jobs.c.kind.in_(kinds), _REFUSED, jobs.c.due_at > micros(self._clock()), self._fits)
+        query = select(jobs.c.id, partitions).join_from(jobs, partitions, jobs.c.partition_id == partitions.c.id)
+        with self._database.read() as connection:
+            return {row[0]: partition_of(row) for row in connection.execute(query.where(*later))}
+
+    def hasten(self, job_ids: Sequence[int]) -> None:
+        """Have jobs that a limit refused be due now, unless they were taken since."""
+        now = micros(self._clock())
+        for some in chunks(job_ids):
+            early = update(jobs).where(jobs.c.id.in_(some), _REFUSED, jobs.c.due_at > now)
+            with self._database.write() as connection:
+                connection.execute(early.values(due_at=now, reason=""))
 
     def release(self, worker: str) -> tuple[Call, ...]:
         """Have jobs wait again that a worker holds and does not do; return them.

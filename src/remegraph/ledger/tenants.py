@@ -99,12 +99,14 @@ class Tenants:
         """
         self._admit(holder, _BEFORE_CALLS)
 
+    def allows_calls(self, holder: Holder) -> bool:
+        """Return whether chat models may be called. Unlike a call, the question is not counted as refused."""
+        limits = self._of(holder, _BEFORE_CALLS)
+        return self._used_up_of(holder, limits, micros(self._clock())) is None
+
     def _admit(self, holder: Holder, names: Sequence[str]) -> None:
-        limits = self._of(holder, names)
-        if not limits:
-            return
-        now = micros(self._clock())
-        if (used_up := self._known(holder, limits, now) or self._looked_up(holder, limits, now)) is None:
+        limits, now = self._of(holder, names), micros(self._clock())
+        if (used_up := self._used_up_of(holder, limits, now)) is None:
             return
         place = holder if isinstance(holder, Partition) else holder.partition()
         whose, name = used_up
@@ -117,6 +119,12 @@ class Tenants:
                 self._writer.start()
         self._telemetry.count("remegraph.refused", 1, limit=name, whose=whose)
         raise _error(whose, name, limits[used_up], now)
+
+    def _used_up_of(self, holder: Holder, limits: Mapping[_Limit, int], now: int) -> _Limit | None:
+        """Return the limit that is used up; none: none is."""
+        if not limits:
+            return None
+        return self._known(holder, limits, now) or self._looked_up(holder, limits, now)
 
     def _known(self, holder: Holder, limits: Iterable[_Limit], now: int) -> _Limit | None:
         """Return the limit that was found used up in this minute; none: none was."""
