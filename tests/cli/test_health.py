@@ -197,6 +197,14 @@ def test_a_ledger_without_the_tables_that_the_settings_need_is_not_ready(
     assert lacks in found.problem
     assert "remegraph migrate --apply" in found.problem
     assert found.index == ("down" if lacks == "pgvector" else "embedded")
+    for each in (wanted, wanted.evolve(migrate="auto")):
+        (finding,) = doctor.diagnose(each, embedder=None).findings
+        assert (finding.check, finding.severity, str(refused.value)) == (
+            "schema",
+            "error",
+            f"{finding.what} {finding.cure}",
+        )
+    assert not probes.health(wanted).ready, "the doctor makes nothing unasked"
     doctor.migrate(wanted, apply=True)
     assert (probes.health(wanted).ready, probes.health(wanted).problem) == (True, "")
 

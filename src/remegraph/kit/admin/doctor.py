@@ -17,7 +17,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from remegraph.errors import EmbedderMismatchError, JournalKeyError, RemegraphError, SetupError
+from remegraph.errors import EmbedderMismatchError, JournalKeyError, RemegraphError, SchemaTooOldError, SetupError
 from remegraph.kit.admin import folder_path
 from remegraph.kit.admin.examination import Seen, mended
 from remegraph.kit.components import courier_of, make_home
@@ -30,7 +30,6 @@ from remegraph.ledger.connections import lacks_ledger, ledger_url
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import choice, embedders
 from remegraph.ledger.journal import KEY_FILE
-from remegraph.ledger.migrations import brings_jobs, lacks_procrastinate
 from remegraph.ledger.rows import newest
 from remegraph.models import Backup, Check, Diagnosis, Finding, Migration, MigrationStep
 from remegraph.settings import AgentMemorySettings, Settings, open_to_others
@@ -72,6 +71,9 @@ def diagnose(
         return Diagnosis(checks=_OUTSIDE, findings=outside)
     if index is None and (wrong := _misnamed(settings)) is not None:
         return Diagnosis(checks=(*_OUTSIDE, "index"), findings=(*outside, wrong))
+    made_here = fix and settings.migrate == "auto"
+    if not made_here and (lacks := _lacking(settings, own_index=index is None)) is not None:
+        return Diagnosis(checks=_OUTSIDE, findings=(*outside, lacks))
     wrong_models = tuple(_models(settings))
     outside = (*outside, *wrong_models)
     chosen = settings.embedder if isinstance(embedder, _FromSettings) else embedder
@@ -219,6 +221,18 @@ def _misnamed(settings: Settings) -> Finding | None:
     return None if wrong is None else Finding(check="index", severity="error", what=wrong.what, cure=wrong.cure)
 
 
+def _lacking(settings: Settings, *, own_index: bool) -> Finding | None:
+    """Look whether tables of procrastinate or pgvector are missing: opening a kit would make them, or fail."""
+    with closing(Database.as_it_is(ledger_url(settings))) as database:
+        if database.is_sqlite:
+            return None
+        lacks = _lacks_courier(settings, database)
+        if lacks is None and own_index and choice.chosen(settings, database) == "pgvector":
+            with database.read() as connection:
+                lacks = migrations.lacks_pgvector(connection)
+    return None if lacks is None else Finding(check="schema", severity="error", what=lacks.what, cure=lacks.cure)
+
+
 def _models(settings: Settings) -> Iterator[Finding]:
     """Look whether each chat model that the settings name can be made; none is called."""
     agents = (settings.agent, *settings.agents.values())
@@ -307,9 +321,11 @@ def migrate(settings: Settings, *, apply: bool = False, change_index: bool = Fal
     )
 
 
-def _lacks_courier(settings: Settings, database: Database) -> bool:
+def _lacks_courier(settings: Settings, database: Database) -> SchemaTooOldError | None:
+    if not migrations.brings_jobs(settings, sqlite=database.is_sqlite):
+        return None
     with database.read() as connection:
-        return brings_jobs(settings, sqlite=database.is_sqlite) and lacks_procrastinate(connection) is not None
+        return migrations.lacks_procrastinate(connection)
 
 
 # ------------------------------------------------------------------------------------------- backups
