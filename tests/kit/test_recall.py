@@ -199,6 +199,26 @@ def test_a_time_range_holds_at_every_depth(tmp_path: Path) -> None:
         assert kit.recall("Lisbon", scope=ANN, time_start=end).memories == ()
 
 
+@pytest.mark.requirement("R10", "R14")
+@pytest.mark.parametrize(
+    "question",
+    ["What happened yesterday?", "What did I tell you yesterday?", "昨天发生了什么？", "昨天我跟你說了什麼？"],
+)
+def test_a_question_about_a_day_finds_what_was_said_then_whatever_its_words(tmp_path: Path, question: str) -> None:
+    """What is asked for shares no word with it."""
+    days = [said(f"I baked loaf {day}.", minutes=1440 * day, thread=str(day)) for day in range(9)]
+    yesterday = said("Olga won the regatta.", minutes=1440 * 9, thread="9")
+    for learned in (False, True):
+        with open_kit(tmp_path / str(learned)) as kit:
+            kit.add_messages([*days, yesterday], scope=ANN)
+            if learned:
+                kit.summarize(scope=ANN, close=True)
+            now = NOON + timedelta(days=10)
+            found = kit.recall(question, scope=ANN, depth="messages", k=3, asked_at=now)
+            assert any("regatta" in hit.text for hit in found.messages)
+            assert "regatta" in found.context
+
+
 @pytest.mark.requirement("R6")
 def test_only_the_topics_asked_for_are_searched(tmp_path: Path) -> None:
     """An agent that knows where to look saves the rest of the search."""

@@ -450,12 +450,26 @@ class _Steps:
         weights = self._weights[bool(meant)]
         ranked = rank(signs_of_all(matches, meant, self._archive.layout, tokens), weights)
         hits: list[Hit] = []
-        while page := list(islice(ranked, max(weights.read, self._wanted(state)) + len(state["without"]))):
+        then = self._then(state, weights.read)
+        while (page := list(islice(ranked, max(weights.read, self._wanted(state)) + len(state["without"])))) or then:
             passing = self._passing(page, state)
+            read = {row.message_id for _, row in passing}
+            passing += [(Ranked(row.partition, row.message_id, {}), row) for row in then if row.message_id not in read]
+            then = ()
             hits.extend(self._judged(passing, weights, matches, meant, state))
             if len(hits) >= self._wanted(state) or len(passing) == len(page):
                 break
         return hits
+
+    def _then(self, state: _State, most: int) -> Sequence[StoredMessage]:
+        """Return the newest messages of the time that a question names: they may share no word with it ("yesterday")."""
+        found: dict[str, StoredMessage] = {}
+        for time in state["question"].times if state["mode"] == "hybrid" else ():
+            rows = self._archive.messages(
+                state["partitions"], time_start=time.begins, time_end=time.ends, limit=most, newest=True
+            )
+            found |= {row.message_id: row for row in rows if self._may_pass(row, state)}
+        return tuple(found.values())
 
     @staticmethod
     def _may_pass(row: StoredMessage, state: _State) -> bool:
