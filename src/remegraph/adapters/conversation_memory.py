@@ -13,7 +13,7 @@ from functools import partial
 from types import TracebackType
 from typing import Literal, TypedDict
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
 from langgraph.config import get_stream_writer
@@ -70,6 +70,9 @@ _SENT = "__pregel_push"
 affair: should it name them otherwise, no rewind is noticed any more, and tests say so."""
 
 _CHECKPOINTER = "__pregel_checkpointer"
+
+_TOOLS = "tools:"
+"""How the name of a task begins in which an agent's tools run; `create_agent` and LangGraph's examples call the node so."""
 
 
 class ConversationMemory:
@@ -234,6 +237,7 @@ class ConversationMemory:
             InputError: The run names a time zone that does not exist.
         """
         scope, place, mode = resolve_scope(self._scope), zone_of(), memory_mode(self._usual)
+        messages = _as_said(messages, ensure_config())
         if mode != "on":
             with HostGuard(self._kit, "capture"):
                 self._kit.capture(messages, scope=scope, thread=_thread(), timezone=place, record=False)
@@ -314,6 +318,20 @@ def _view(config: RunnableConfig, channel: str, level: int) -> View:
         moment=_moment(config),
         addressed=str(told.get("checkpoint_id") or ""),
     )
+
+
+def _as_said(messages: Sequence[BaseMessage], config: RunnableConfig) -> Sequence[BaseMessage]:
+    """Return messages under who said them: where a tool runs an agent, another agent wrote what it is asked, not a person.
+
+    It may have read it on a page, whose words would become the person's own.
+    """
+    graphs = str(config.get("metadata", {}).get("langgraph_checkpoint_ns", "")).split("|")[:-1]
+    if not any(graph.startswith(_TOOLS) for graph in graphs):
+        return messages
+    return [
+        AIMessage(message.content, id=message.id, name=message.name) if message.type == "human" else message
+        for message in messages
+    ]
 
 
 def _is_stateless(config: RunnableConfig) -> bool:
