@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -224,6 +225,33 @@ def test_gauges_tell_what_waits_until_the_kit_closes(tmp_path: Path, told: Told)
     assert [waiting[name][0][0] for name in names if name != "remegraph.queue.depth"] == [0, 1]
     assert [done[name][0][0] for name in names if name != "remegraph.queue.depth"] == [0, 0]
     assert not told.metrics().keys() & set(names)
+
+
+def test_a_ledger_that_stands_still_keeps_no_other_figure_from_the_exporter(
+    tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenTelemetry gives up on all metrics of a process after ten seconds: an outage would be seen by their absence."""
+    still = threading.Event()
+    with open_kit(tmp_path) as kit:
+        kit.add_messages([said("I love tea.")], scope=ANN)
+        database = kit.context.parts().archive.database
+
+        def stand_still() -> NoReturn:
+            still.wait(3)
+            raise LedgerUnavailableError("The ledger cannot be used: it is down.")
+
+        with monkeypatch.context() as down:
+            down.setattr(database, "_connected", stand_still)
+            with pytest.raises(LedgerUnavailableError):
+                kit.capture([said("I love cake.")], scope=ANN)
+            began = time.monotonic()
+            during = told.metrics()
+            took = time.monotonic() - began
+            still.set()
+        assert took < 3
+        assert during["remegraph.messages.added"][0][0] == 1
+        assert {number for number, _ in during["remegraph.threads.unrecorded"]} == {0, 1}
+        assert "remegraph.queue.age" not in during
 
 
 def test_gauges_tell_nothing_while_the_ledger_does_not_answer_and_fill_no_log(

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import copy_context
 from typing import TypeVar
 
-__all__ = ["Gate", "Patience", "awithin", "within"]
+__all__ = ["Gate", "Patience", "Probe", "awithin", "within"]
 
 R = TypeVar("R")
 
@@ -63,6 +63,35 @@ def within(seconds: float, call: Callable[[], R]) -> R:
     if not outcome.done():
         raise TimeoutError(f"no answer in {seconds:g} seconds")
     return outcome.result()
+
+
+class Probe:
+    """Asks what may hang. Where it does, it is asked nothing more until it has answered: only one thread waits for it.
+
+    Args:
+        seconds: How long a call may take.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._asking = threading.Lock()
+
+    def ask(self, call: Callable[[], R]) -> R:
+        """Return what a call returns.
+
+        Raises:
+            TimeoutError: It did not return in time, or an earlier one has not returned yet.
+        """
+
+        def run() -> R:
+            if not self._asking.acquire(blocking=False):
+                raise TimeoutError("an earlier question is not answered yet")
+            try:
+                return call()
+            finally:
+                self._asking.release()
+
+        return within(self._seconds, run)
 
 
 async def awithin(seconds: float, call: Awaitable[R]) -> R:

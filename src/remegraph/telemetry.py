@@ -317,7 +317,7 @@ def _counted(metric: str, gauge: Reading) -> Mapping[str, int]:
     """Return what a gauge reads; nothing while the ledger does not answer: OpenTelemetry would log a traceback each time."""
     try:
         return gauge()
-    except LedgerUnavailableError as error:
+    except (LedgerUnavailableError, TimeoutError) as error:
         _log.debug("%s is not reported: %s", metric, error, extra=event("gauge.silent", error))
         return {}
 

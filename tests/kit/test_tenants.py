@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import event
 
 from remegraph import MemoryKit, Scope, Settings, SummaryPolicy
+from remegraph.deadlines import Probe
 from remegraph.errors import (
     CancelledError,
     FileFormatError,
@@ -337,7 +338,7 @@ def test_a_turn_that_a_limit_refused_is_recorded_by_the_next_one(opened: Open) -
         kit.capture(turns[:2], scope=EVA)
     (missing,) = kit.admin.unrecorded()
     assert (missing.thread, missing.refused) == ("main", True)
-    assert kit.context.parts().unrecorded.by_state() == {"failed": 0, "refused": 1}, "nobody is woken by it"
+    assert kit.context.parts().unrecorded.by_state(Probe(2)) == {"failed": 0, "refused": 1}, "nobody is woken by it"
     clock_of(kit).move(timedelta(minutes=1))
     kit.capture(turns, scope=EVA)
     assert len(kit.messages("main", scope=EVA)) == 3

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Literal
 
 from langchain_core.documents import BaseDocumentCompressor
 
+from remegraph.deadlines import Probe
 from remegraph.engine.disputes import Disputes
 from remegraph.engine.extractive import ExtractiveThinker
 from remegraph.engine.forget_requests import Wishes
@@ -29,7 +30,7 @@ from remegraph.errors import IndexOwnedError, SetupError
 from remegraph.files import IndexOwner
 from remegraph.governance.decisions import ForgetDecisions
 from remegraph.importers.views import OffRecord, Recent
-from remegraph.kit.health import gauges, pseudonym, worker_gauges
+from remegraph.kit.health import LEDGER_SECONDS, gauges, pseudonym, worker_gauges
 from remegraph.kit.providers import Thinkers
 from remegraph.kit.write_buffers import UnrecordedTurns
 from remegraph.ledger.archive import Archive
@@ -283,10 +284,11 @@ def open_parts(
         projection = _projection(settings, database, index, embedder, reindex=reindex, telemetry=telemetry)
         opened.callback(projection.close)
         jobs, unrecorded = archive.queue, UnrecordedTurns(archive.recorded)
+        probe = Probe(LEDGER_SECONDS)
         waiting = (
-            gauges(archive, projection, jobs, settings.summary.recipe)
+            gauges(archive, projection, jobs, settings.summary.recipe, probe)
             | worker_gauges(settings.home)
-            | {"remegraph.threads.unrecorded": unrecorded.by_state}
+            | {"remegraph.threads.unrecorded": partial(unrecorded.by_state, probe)}
         )
         opened.callback(telemetry.watch(pseudonym(ledger_url(settings)), waiting))
         return Parts(

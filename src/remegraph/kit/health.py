@@ -25,7 +25,7 @@ from traceback import format_tb
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, get_args
 from urllib.parse import urlsplit
 
-from remegraph.deadlines import within
+from remegraph.deadlines import Probe, within
 from remegraph.errors import LedgerUnavailableError, LimitError, RemegraphError, SetupError
 from remegraph.models import (
     AddReceipt,
@@ -290,14 +290,16 @@ def _missed(result: object) -> set[str]:
     return {name if (name := reason.partition(":")[0]) in _MISSED else "other" for reason in reasons}
 
 
-def gauges(archive: Archive, projection: VectorProjection, jobs: JobQueue, recipe: str) -> dict[str, Reading]:
-    """Return how to read what waits in a ledger."""
+def gauges(
+    archive: Archive, projection: VectorProjection, jobs: JobQueue, recipe: str, probe: Probe
+) -> dict[str, Reading]:
+    """Return how to read what waits in a ledger, if it answers in time: an exporter waits for all gauges of a process."""
 
     def jobs_by_state() -> Mapping[str, int]:
         depth = jobs.depth()
         return {state: getattr(depth, state) for state in get_args(JobState)}
 
-    return {
+    readings: dict[str, Reading] = {
         "remegraph.index.lag": lambda: {"": projection.lag()},
         "remegraph.queue.depth": jobs_by_state,
         "remegraph.queue.age": lambda: {"": int(jobs.depth().overdue_seconds)},
@@ -305,6 +307,7 @@ def gauges(archive: Archive, projection: VectorProjection, jobs: JobQueue, recip
         "remegraph.blocks.pending": lambda: {"": archive.pending(recipe)},
         "remegraph.blocks.failed": lambda: {"": archive.failed(recipe)},
     }
+    return {metric: partial(probe.ask, reading) for metric, reading in readings.items()}
 
 
 def worker_gauges(home: Path) -> dict[str, Reading]:

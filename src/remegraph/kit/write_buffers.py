@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from sqlalchemy.exc import DataError, IntegrityError
 
+from remegraph.deadlines import Probe
 from remegraph.errors import InputError, LimitError, SetupError
 from remegraph.kit.health import Health
 from remegraph.kit.validation import check_numbers, check_text
@@ -298,19 +299,31 @@ class UnrecordedTurns:
     def look(self) -> tuple[Unrecorded, ...]:
         """Return what is missing, as the ledger shows now; as it was known where the ledger does not answer."""
         with suppress(SetupError):
-            for place, thread in tuple(self._missing):
-                self._look(place, thread)
+            self._refresh()
+        return self._known()
+
+    def by_state(self, probe: Probe) -> dict[str, int]:
+        """Return of how many conversations something is missing: refused by a limit, or failed.
+
+        Args:
+            probe: Asks the ledger; where it does not answer in time, it is as it was known.
+        """
+        with suppress(SetupError, TimeoutError):
+            probe.ask(self._refresh)
+        missing = self._known()
+        refused = sum(each.refused for each in missing)
+        return {"failed": len(missing) - refused, "refused": refused}
+
+    def _refresh(self) -> None:
+        for place, thread in tuple(self._missing):
+            self._look(place, thread)
+
+    def _known(self) -> tuple[Unrecorded, ...]:
         with self._lock:
             return tuple(
                 Unrecorded(partition=place, thread=thread, messages=len(ids), refused=(place, thread) in self._refused)
                 for (place, thread), ids in self._missing.items()
             )
-
-    def by_state(self) -> dict[str, int]:
-        """Return of how many conversations something is missing: refused by a limit, or failed."""
-        missing = self.look()
-        refused = sum(each.refused for each in missing)
-        return {"failed": len(missing) - refused, "refused": refused}
 
     def _look(self, place: Partition, thread: str) -> None:
         if ids := [each for each in self._missing.get((place, thread), ()) if each != _UNREAD]:
