@@ -26,6 +26,26 @@ turn(kit)
 kit.drain()
 """
 
+ENDED = """
+import sys
+from threading import Event, Thread
+from remegraph import MemoryKit, Scope
+from remegraph.failpoints import listen
+
+reached = Event()
+
+def hold(name):
+    if name == "index.applied":
+        reached.set()
+        Event().wait(1)
+        print("left in order", flush=True)
+
+kit = MemoryKit.open(sys.argv[1], model=None, embedder=None)
+listen(hold)
+Thread(target=kit.save, args=("tea", "Ann likes tea."), kwargs={"scope": Scope(user="ann")}, daemon=True).start()
+assert reached.wait(60)
+"""
+
 
 def doubts(kit: MemoryKit) -> list[Finding]:
     return [each for each in kit.admin.examine().findings if each.check == "jobs"]
@@ -56,3 +76,9 @@ def test_what_another_machine_holds_is_counted_named_and_freed_by_the_cure(tmp_p
         assert kit.admin.release("web-1/42") == 1
         assert len(kit.drain().blocks) == 1
         assert not doubts(kit)
+
+
+def test_a_process_that_ends_without_close_waits_for_a_call_to_the_index(tmp_path: Path) -> None:
+    """A thread that is ended within compiled code takes the process down: exit code 139, in three of twenty."""
+    ended = subprocess.run([sys.executable, "-c", ENDED, str(tmp_path)], check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (0, "left in order\n")

@@ -10,6 +10,7 @@ While that is not known, every call is a `VectorIndexError`: recall searches SQL
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import os
@@ -19,11 +20,13 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from struct import Struct
 from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING
 from uuid import uuid4
+from weakref import WeakSet
 
 from sqlalchemy import select
 
@@ -45,6 +48,9 @@ __all__ = ["GuardedIndex", "IndexFolder", "Note", "recorded"]
 
 
 _CHUNK = 1 << 20
+
+_GRACE = 5.0
+"""Seconds that the end of the process waits for a call."""
 
 _LENGTH = 4
 """Bytes of the length of a vector, in `length.bin`."""
@@ -196,6 +202,19 @@ def recorded(database: Database) -> str:
         return found.scalar_one_or_none() or ""
 
 
+@cache
+def _open() -> WeakSet[GuardedIndex]:
+    """The indexes that a process leaves when it ends."""
+    indexes: WeakSet[GuardedIndex] = WeakSet()
+
+    @atexit.register
+    def leave() -> None:
+        for each in list(indexes):
+            each.leave()
+
+    return indexes
+
+
 class GuardedIndex:
     """Embedded Chroma as a `VectorIndex`, opened at first use and only when sound.
 
@@ -211,6 +230,7 @@ class GuardedIndex:
         self._folder = IndexFolder(owner.directory)
         self._prober = Prober(self._folder.files)
         self._examining = Lock()
+        _open().add(self)
         self._turn = Condition()  # guards all that follows
         self._in_use = 0
         self._chroma: ChromaIndex | None = None
@@ -324,6 +344,16 @@ class GuardedIndex:
             if self._background is not None:
                 self._background.join()
         self._owner.close()
+
+    def leave(self) -> None:
+        """Begin no call from now on, and wait a while for those under way, as the process ends without `close`.
+
+        A thread that the interpreter ends within Chroma's compiled code takes the process down: "Segmentation fault".
+        """
+        if self._process == os.getpid():
+            with self._turn:
+                self._closed = True
+                self._turn.wait_for(lambda: self._in_use == 0, _GRACE)
 
     # ------------------------------------------------------------------------------------------- inside
 
